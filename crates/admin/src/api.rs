@@ -11,7 +11,7 @@ mod state;
 pub use diagnosis::{ExplainQuestion, ExplainStep, Explanation, RefusalRow};
 pub use exporting::ExportChange;
 use serde::{Deserialize, Serialize};
-pub use state::{GraceHostRow, GraceStatus, LockRow, OpenRow, Released, SessionRow};
+pub use state::{DelegationRow, GraceHostRow, GraceStatus, LockRow, OpenRow, Released, SessionRow};
 
 /// A request of the command line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,6 +64,8 @@ pub enum Request {
     Sessions,
     /// A list of [`OpenRow`].
     Opens,
+    /// A list of [`DelegationRow`].
+    Delegations,
     /// [`Released`].
     Release {
         /// A client's address or name, or the path of a file on the server's machine.

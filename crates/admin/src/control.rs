@@ -4,9 +4,9 @@
 //! worker thread.
 
 use crate::api::{
-    Changed, ClientRow, ConnRow, ExplainQuestion, Explanation, ExportChange, ExportRow,
-    GraceStatus, LockRow, OpRow, OpenRow, PoolRow, RefusalRow, Released, Reloaded, Sample,
-    SessionRow, SettingRow, SocketRow, Status,
+    Changed, ClientRow, ConnRow, DelegationRow, ExplainQuestion, Explanation, ExportChange,
+    ExportRow, GraceStatus, LockRow, OpRow, OpenRow, PoolRow, RefusalRow, Released, Reloaded,
+    Sample, SessionRow, SettingRow, SocketRow, Status,
 };
 use crate::exposition::Format;
 
@@ -72,6 +72,8 @@ pub trait Control: Send + Sync {
     fn sessions(&self) -> Vec<SessionRow>;
     /// Files that are open over version 4.
     fn opens(&self) -> Vec<OpenRow>;
+    /// Delegations of version 4.
+    fn delegations(&self) -> Vec<DelegationRow>;
     /// Why a client may or may not use a path. May wait for name services and, for a few seconds, for the file system.
     ///
     /// # Errors
@@ -90,9 +92,9 @@ pub trait Control: Send + Sync {
 pub mod tests {
     use super::{Control, Refused};
     use crate::api::{
-        Changed, ClientRow, ConnRow, ExplainQuestion, Explanation, ExportChange, ExportRow,
-        GraceStatus, LockRow, OpRow, OpenRow, PoolRow, RefusalRow, Released, Reloaded, Sample,
-        SessionRow, SettingRow, SocketRow, Status,
+        Changed, ClientRow, ConnRow, DelegationRow, ExplainQuestion, Explanation, ExportChange,
+        ExportRow, GraceStatus, LockRow, OpRow, OpenRow, PoolRow, RefusalRow, Released, Reloaded,
+        Sample, SessionRow, SettingRow, SocketRow, Status,
     };
     use crate::exposition::Format;
 
@@ -134,6 +136,9 @@ pub mod tests {
             Vec::new()
         }
         fn opens(&self) -> Vec<OpenRow> {
+            Vec::new()
+        }
+        fn delegations(&self) -> Vec<DelegationRow> {
             Vec::new()
         }
         fn locks(&self) -> Vec<LockRow> {

@@ -335,6 +335,7 @@ fn answer(request: &Request, control: &dyn Control) -> Vec<u8> {
         Request::Locks => success(control.locks()),
         Request::Sessions => success(control.sessions()),
         Request::Opens => success(control.opens()),
+        Request::Delegations => success(control.delegations()),
         Request::Release { what } => answer_of(control.release(what)),
         Request::Explain(question) => answer_of(control.explain(question)),
         Request::Why => success(control.refusals()),

@@ -80,6 +80,7 @@ fn every_key_of_an_answer_is_documented() {
         "locks": api::LockRow,
         "sessions": api::SessionRow,
         "opens": api::OpenRow,
+        "delegations": api::DelegationRow,
         "release": api::Released,
         "explain": api::Explanation,
         "explain: steps": api::ExplainStep,

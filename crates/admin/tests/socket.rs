@@ -3,9 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "a failure here is the test's")]
 
 use admin::api::{
-    Changed, ClientRow, ConnRow, ExplainQuestion, Explanation, ExportChange, ExportRow,
-    GraceStatus, LockRow, OpRow, OpenRow, PoolRow, RefusalRow, Released, Reloaded, Request,
-    SessionRow, SettingRow, SocketRow, Status,
+    Changed, ClientRow, ConnRow, DelegationRow, ExplainQuestion, Explanation, ExportChange,
+    ExportRow, GraceStatus, LockRow, OpRow, OpenRow, PoolRow, RefusalRow, Released, Reloaded,
+    Request, SessionRow, SettingRow, SocketRow, Status,
 };
 use admin::{Client, ClientError, Control, ControlServer, Refused, ServerError};
 use bowline_admin as admin;
@@ -58,6 +58,9 @@ impl Control for TestControl {
         Vec::new()
     }
     fn sessions(&self) -> Vec<SessionRow> {
+        Vec::new()
+    }
+    fn delegations(&self) -> Vec<DelegationRow> {
         Vec::new()
     }
     fn opens(&self) -> Vec<OpenRow> {

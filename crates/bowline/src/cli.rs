@@ -74,6 +74,10 @@ pub enum Command {
     Sessions(TableTarget),
     /// Show the files that clients have open over NFS version 4.1
     Opens(TableTarget),
+    /// Show the files that clients of NFS version 4.1 may take for unchanged
+    ///
+    /// See the setting delegations in bowline-settings(7).
+    Delegations(TableTarget),
     /// Take all locks from a client, or of a file
     ///
     /// For a client that holds locks and is gone for good. A client that lives is not told: programs on it

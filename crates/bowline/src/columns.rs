@@ -73,7 +73,7 @@ const OPTIONAL: [&str; 34] = [
 ];
 
 /// All tables, by the command that prints them.
-pub const TABLES: [(&str, &[Column]); 14] = [
+pub const TABLES: [(&str, &[Column]); 15] = [
     ("status", &STATUS),
     ("exports", &EXPORTS),
     ("clients", &CLIENTS),
@@ -81,6 +81,7 @@ pub const TABLES: [(&str, &[Column]); 14] = [
     ("locks", &LOCKS),
     ("sessions", &SESSIONS),
     ("opens", &OPENS),
+    ("delegations", &DELEGATIONS),
     ("sockets", &SOCKETS),
     ("pools", &POOLS),
     ("ops", &OPS),
@@ -391,6 +392,18 @@ pub const OPENS: [Column; 5] = [
     left("ACCESS", "What it is open for"),
     left("DENIES", "What nobody else may open it for"),
     left("OWNER", "Who opened it, within the client"),
+];
+
+/// `bowline delegations`.
+pub const DELEGATIONS: [Column; 5] = [
+    left(
+        "CLIENT",
+        "The client: the address that it made itself known from, and what it calls itself",
+    ),
+    left("FILE", "The file on this machine, or its number in hexadecimal if its path is not known"),
+    left("KIND", "What the client may do by itself: read"),
+    right("AGE", "How long ago it was granted"),
+    right("RECALLED", "How long ago the client was told to return it; - if it was not"),
 ];
 
 #[cfg(test)]

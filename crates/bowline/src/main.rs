@@ -82,6 +82,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Locks(to) => lock_commands::locks(&to),
         Command::Sessions(to) => session_commands::sessions(&to),
         Command::Opens(to) => session_commands::opens(&to),
+        Command::Delegations(to) => session_commands::delegations(&to),
         Command::Release { what, to } => lock_commands::release(&what, &to),
         Command::Sockets(to) => control_commands::sockets(&to),
         Command::Pools(to) => control_commands::pools(&to),

@@ -1,9 +1,9 @@
-//! `bowline sessions` and `bowline opens`.
+//! `bowline sessions`, `bowline opens` and `bowline delegations`.
 
 use crate::cli::TableTarget;
 use crate::columns::{self, table};
 use crate::control_commands::watch_table;
-use admin::api::{OpenRow, Request, SessionRow};
+use admin::api::{DelegationRow, OpenRow, Request, SessionRow};
 use std::process::ExitCode;
 
 /// `bowline sessions`.
@@ -35,6 +35,20 @@ pub fn opens(to: &TableTarget) -> anyhow::Result<ExitCode> {
         for row in rows {
             let client = format!("{} {}", row.address, row.client);
             table.row([&client, &row.file, &row.access, &row.deny, &row.owner]);
+        }
+        table.to_string()
+    })
+}
+
+/// `bowline delegations`.
+pub fn delegations(to: &TableTarget) -> anyhow::Result<ExitCode> {
+    watch_table(to, "bowline delegations", &Request::Delegations, |rows: &Vec<DelegationRow>| {
+        let mut table = table(&columns::DELEGATIONS);
+        for row in rows {
+            let client = format!("{} {}", row.address, row.client);
+            let since = |ms: u64| admin::duration_s(ms / 1000);
+            let recalled = row.recalled_ms.map_or_else(|| "-".to_owned(), since);
+            table.row([&client, &row.file, &row.kind, &since(row.age_ms), &recalled]);
         }
         table.to_string()
     })

@@ -11,6 +11,8 @@ pub mod audit;
 pub mod audited_call;
 mod byte_range_locks;
 mod clock;
+mod delegation_progress;
+mod delegations;
 mod file_key;
 pub mod junction;
 pub mod mount;
@@ -32,10 +34,14 @@ use rpc::{Service, Version};
 use std::sync::Arc;
 
 pub use byte_range_locks::{ByteRangeLocks, LockAnswer, LockWanted};
+pub use delegation_progress::{DelegationCounts, RETURN_BOUNDS_MS};
 pub use program_state::Nfs;
-pub use settings::{NfsSettings, NfsVersions, NfsVersionsError, TransferSize, TransferSizeError};
+pub use settings::{
+    Delegate, DelegateError, NfsSettings, NfsVersions, NfsVersionsError, TransferSize,
+    TransferSizeError,
+};
 pub use store::{Store, Volatile};
-pub use v4::OpenView;
+pub use v4::{DelegationView, OpenView};
 
 static VERSIONS: [Version<Nfs>; 3] = [
     Version::new(proto::nfs2::VERSION, &v2::ROWS),

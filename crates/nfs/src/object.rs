@@ -432,6 +432,11 @@ impl<'c> Object<'c> {
         self.export.backend.as_ref()
     }
 
+    /// Who is told before the call waits.
+    pub const fn blocking(&self) -> &'c dyn Blocking {
+        self.blocking.worker
+    }
+
     /// What the backend's calls for this caller carry.
     pub fn cx(&self) -> Cx<'_> {
         Cx {

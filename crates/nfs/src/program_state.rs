@@ -3,6 +3,7 @@
 use crate::audit::Audit;
 use crate::byte_range_locks::ByteRangeLocks;
 use crate::clock::Clock;
+use crate::delegation_progress::Delegations;
 use crate::settings::NfsSettings;
 use crate::store::{Store, Volatile};
 use crate::v2;
@@ -24,6 +25,8 @@ pub struct Nfs {
     pub state: Arc<State>,
     /// Clients, sessions and opens of version 4.
     pub v4: V4,
+    /// What is kept about delegations besides their state.
+    pub(crate) delegations: Delegations,
     /// The time as all state is told it.
     pub clock: Clock,
     /// Where it is stored who may reclaim after a restart.
@@ -47,6 +50,7 @@ impl Nfs {
             v2: v2::State::default(),
             state,
             v4: V4::default(),
+            delegations: Delegations::default(),
             clock: Clock::default(),
             store: Arc::new(Volatile),
             audit: Audit::default(),

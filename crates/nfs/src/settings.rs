@@ -6,7 +6,7 @@ use rpc::{ServedVersions, Transport};
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
 /// Sizes that FSINFO advises should be multiples of this; also the least that can be set.
 pub const BLOCK: u32 = 4096;
@@ -179,6 +179,56 @@ impl NfsVersions {
     }
 }
 
+/// Which delegations clients of version 4 get (`delegations`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Delegate {
+    /// None.
+    #[default]
+    Off,
+    /// Those for reading.
+    Read,
+}
+
+impl Delegate {
+    /// Every value, and how it is written.
+    const NAMES: [(Self, &'static str); 2] = [(Self::Off, "off"), (Self::Read, "read")];
+
+    const fn number(self) -> u8 {
+        match self {
+            Self::Off => 0,
+            Self::Read => 1,
+        }
+    }
+}
+
+/// A word that is no value of [`Delegate`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DelegateError;
+
+impl fmt::Display for DelegateError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("off or read")
+    }
+}
+
+impl std::error::Error for DelegateError {}
+
+impl FromStr for Delegate {
+    type Err = DelegateError;
+
+    fn from_str(word: &str) -> Result<Self, DelegateError> {
+        let known = Self::NAMES.iter().find(|(_, name)| *name == word);
+        known.map(|(delegate, _)| *delegate).ok_or(DelegateError)
+    }
+}
+
+impl fmt::Display for Delegate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let known = Self::NAMES.iter().find(|(delegate, _)| delegate == self);
+        f.write_str(known.map_or("", |(_, name)| name))
+    }
+}
+
 /// The live settings.
 #[derive(Debug)]
 pub struct NfsSettings {
@@ -186,6 +236,8 @@ pub struct NfsSettings {
     pub served: Arc<ServedVersions>,
     /// Which minor versions of version 4 are served, where that is: bit N for version 4.N.
     minors: AtomicU32,
+    /// Whether clients of version 4 get delegations (`delegations`).
+    delegations: AtomicU8,
     /// The most bytes of a READ's data or of a directory listing (`max-read`).
     pub max_read: AtomicU32,
     /// The most bytes of a WRITE's data (`max-write`); what is longer is written in part.
@@ -197,6 +249,7 @@ impl Default for NfsSettings {
         Self {
             served: Arc::new(ServedVersions::new(&[2, 3, 4], &[2, 3])),
             minors: AtomicU32::new(1 | 1 << 1 | 1 << 2),
+            delegations: AtomicU8::new(Delegate::Off.number()),
             max_read: AtomicU32::new(TRANSFER),
             max_write: AtomicU32::new(TRANSFER),
         }
@@ -235,6 +288,16 @@ impl NfsSettings {
     /// Whether a minor version of version 4 is served, if that is served at all.
     pub fn serves_minor(&self, minor: u32) -> bool {
         self.minors.load(Ordering::Relaxed).checked_shr(minor).is_some_and(|bits| bits & 1 != 0)
+    }
+
+    /// Changes which delegations are given from now on; those that were given stay.
+    pub fn set_delegations(&self, delegate: Delegate) {
+        self.delegations.store(delegate.number(), Ordering::Relaxed);
+    }
+
+    /// Whether read delegations are given.
+    pub fn delegates(&self) -> bool {
+        self.delegations.load(Ordering::Relaxed) != Delegate::Off.number()
     }
 
     /// The most bytes that a READ may give: a multiple of [`BLOCK`].

@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use vfs::acl::Acls;
 use vfs::{
     AccessMask, Attr, Backend, Change, Component, Create, Created, Cx, DirEntry, Fid, Found, Kept,
-    Limits, ListArgs, Listing, Locks, Name, NodeKind, OpenAccess, Quotas, ReadDone, ReadRange,
-    Result, SetAttr, Space, Stability, StatFs, Time, Verifier, Want, WriteDone, Xattrs,
+    Leases, Limits, ListArgs, Listing, Locks, Name, NodeKind, OpenAccess, Quotas, ReadDone,
+    ReadRange, Result, SetAttr, Space, Stability, StatFs, Time, Verifier, Want, WriteDone, Xattrs,
 };
 
 impl Backend for LocalFs {
@@ -70,6 +70,10 @@ impl Backend for LocalFs {
     }
 
     fn locks(&self) -> Option<&dyn Locks> {
+        Some(self)
+    }
+
+    fn leases(&self) -> Option<&dyn Leases> {
         Some(self)
     }
 

@@ -14,7 +14,7 @@ use crate::call::{
     WriteDone, need_regular,
 };
 use crate::{
-    Attr, Component, Fid, Locks, Name, Quotas, Result, SetAttr, Space, Status, Time, Xattrs,
+    Attr, Component, Fid, Leases, Locks, Name, Quotas, Result, SetAttr, Space, Status, Time, Xattrs,
 };
 use std::fs::File;
 use std::io::Read;
@@ -100,6 +100,11 @@ pub trait Backend: Send + Sync {
     /// The locks of programs other than NFS clients; `None` if the backend has none, so that only the server's
     /// lock table counts.
     fn locks(&self) -> Option<&dyn Locks> {
+        None
+    }
+
+    /// How local programs are held back; `None` if they cannot be.
+    fn leases(&self) -> Option<&dyn Leases> {
         None
     }
 

@@ -13,6 +13,7 @@ mod call;
 pub mod conformance;
 mod factory;
 mod fid;
+mod leases;
 mod locks;
 mod name;
 mod quota;
@@ -32,6 +33,7 @@ pub use call::{
 };
 pub use factory::BackendFactory;
 pub use fid::Fid;
+pub use leases::{Disturbed, Leases};
 pub use locks::{FileLocks, LockChange, LockConflict, LockMode, LockOutcome, LockRange, Locks};
 pub use name::{Component, NAME_MAX, Name};
 pub use quota::{Quota, QuotaKind, QuotaUsage, Quotas};

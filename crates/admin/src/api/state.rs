@@ -119,6 +119,25 @@ pub struct OpenRow {
     pub deny: String,
 }
 
+/// A file that a client of NFS version 4 may take for unchanged, until it is told otherwise.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DelegationRow {
+    /// The address that the client made itself known from.
+    pub address: String,
+    /// What the client calls itself.
+    pub client: String,
+    /// The path of the export; empty if it is not served any more.
+    pub export: String,
+    /// The file on the server's machine, or its number if its path is not known.
+    pub file: String,
+    /// What it is for: `read`.
+    pub kind: String,
+    /// How long ago it was granted.
+    pub age_ms: u64,
+    /// How long ago it was recalled, if it was.
+    pub recalled_ms: Option<u64>,
+}
+
 /// What a release took away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Released {

@@ -19,9 +19,9 @@ use crate::output::error_text;
 use crate::serve_options::ServeOptions;
 use crate::settings::{self, Assignment, ROWS, Values};
 use admin::api::{
-    Changed, ClientRow, ConnRow, ExplainQuestion, Explanation, ExportChange, ExportRow,
-    GraceStatus, LockRow, OpRow, OpenRow, PoolRow, RefusalRow, Released, Reloaded, RuleRow, Sample,
-    SessionRow, SettingRow, SocketRow, Status,
+    Changed, ClientRow, ConnRow, DelegationRow, ExplainQuestion, Explanation, ExportChange,
+    ExportRow, GraceStatus, LockRow, OpRow, OpenRow, PoolRow, RefusalRow, Released, Reloaded,
+    RuleRow, Sample, SessionRow, SettingRow, SocketRow, Status,
 };
 use admin::{Control, Format, Refused};
 use export::{ExportId, ExportSpec, Table, WaitingExport};
@@ -287,6 +287,10 @@ impl Control for ServerControl {
 
     fn opens(&self) -> Vec<OpenRow> {
         v4_rows::opens(&self.parts.nfs)
+    }
+
+    fn delegations(&self) -> Vec<DelegationRow> {
+        v4_rows::delegations(&self.parts.nfs)
     }
 
     fn explain(&self, question: &ExplainQuestion) -> Result<Explanation, Refused> {

@@ -59,6 +59,7 @@ pub fn text(sources: &Sources<'_>, format: Format) -> String {
     pools(&mut out, sources);
     network(&mut out, sources);
     locks(&mut out, sources.parts);
+    delegations(&mut out, sources.parts);
     kerberos(&mut out, sources.parts);
     out.family("audit_lost", Kind::Counter, "Records of the setting audit that were not written.");
     out.counter("audit_lost", &[], sources.parts.audit.lost());
@@ -342,6 +343,35 @@ fn network(out: &mut Exposition, sources: &Sources<'_>) {
         "Of these, those without an answer.",
         outbound.counters.failed,
     );
+}
+
+fn delegations(out: &mut Exposition, parts: &ServerParts) {
+    let counts = parts.nfs.delegation_counts();
+    for (name, help, value) in [
+        ("delegations", "Files that clients may take for unchanged.", counts.held),
+        ("delegations_recalled", "Of these, those that are being recalled.", counts.recalled),
+    ] {
+        out.family(name, Kind::Gauge, help);
+        out.gauge(name, &[], value);
+    }
+    for (name, help, value) in [
+        ("delegations_granted", "Delegations given to clients.", counts.granted),
+        ("delegation_recalls", "Recalls sent to clients, with those sent again.", counts.recalls),
+        ("delegations_returned", "Delegations that clients returned.", counts.returned),
+        ("delegations_revoked", "Delegations taken, as they were not returned.", counts.revoked),
+    ] {
+        out.family(name, Kind::Counter, help);
+        out.counter(name, &[], value);
+    }
+    let name = "delegation_return_seconds";
+    out.family(name, Kind::Histogram, "From the recall of a delegation to its return.");
+    let mut below = 0;
+    let buckets = nfs::RETURN_BOUNDS_MS.iter().zip(counts.return_times).map(|(bound, count)| {
+        below += count;
+        (*bound as f64 / 1000.0, below)
+    });
+    let buckets: Vec<_> = buckets.collect();
+    out.histogram(name, &[], &buckets, (counts.recalled_returns, counts.return_ms as f64 / 1000.0));
 }
 
 fn locks(out: &mut Exposition, parts: &ServerParts) {

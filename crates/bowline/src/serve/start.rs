@@ -316,6 +316,7 @@ impl Programs {
         let nfs = Arc::new(nfs);
         nfs.set_outbound(Arc::clone(outbound) as Arc<dyn Outbound>);
         nfs.settings.set_versions(&config.values.versions);
+        nfs.settings.set_delegations(config.values.delegations);
         nfs.settings.max_read.store(config.values.max_read.0.bytes(), Relaxed);
         nfs.settings.max_write.store(config.values.max_write.0.bytes(), Relaxed);
         let mount = Mount::new(Arc::clone(exports)).with_nfs(Arc::clone(&nfs));

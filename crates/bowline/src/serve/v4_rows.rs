@@ -1,8 +1,8 @@
-//! The clients, sessions and opens of version 4 as the control socket shows them.
+//! The clients, sessions, opens and delegations of version 4 as the control socket shows them.
 
 use super::lock_rows::{hex, share_text, text};
-use admin::api::{OpenRow, SessionRow};
-use nfs::{Nfs, OpenView};
+use admin::api::{DelegationRow, OpenRow, SessionRow};
+use nfs::{DelegationView, Nfs, OpenView};
 use state::v4::{ClientRow, ClientState};
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -82,4 +82,22 @@ pub fn opens(nfs: &Nfs) -> Vec<OpenRow> {
         })
     };
     nfs.v4_opens().iter().filter_map(row).collect()
+}
+
+/// A row for each delegation.
+pub fn delegations(nfs: &Nfs) -> Vec<DelegationRow> {
+    let clients = clients(nfs);
+    let row = |seen: &DelegationView| {
+        let (held, client) = (&seen.delegation, clients.get(&seen.delegation.client)?);
+        Some(DelegationRow {
+            address: client.address.to_canonical().to_string(),
+            client: text(&client.owner),
+            export: seen.export.clone().unwrap_or_default(),
+            file: seen.path.clone().unwrap_or_else(|| hex(held.file.bytes())),
+            kind: "read".to_owned(),
+            age_ms: held.age_ms,
+            recalled_ms: held.recalled_ms,
+        })
+    };
+    nfs.v4_delegations().iter().filter_map(row).collect()
 }

@@ -17,7 +17,7 @@ use crate::serve::parts::ServerParts;
 use gss::krb5::{Keytab, PrincipalsFile, Sealing};
 use nfs::nlm::LocalLocks;
 use nfs::nsm::NsmMode;
-use nfs::{NfsVersions, TransferSize};
+use nfs::{Delegate, NfsVersions, TransferSize};
 use state::{GraceSeconds, LeaseSeconds};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use svc::{
@@ -236,6 +236,25 @@ settings! {
         help: "how long the server waits for a sign of life of a client of version 4 before others may have what it holds",
         manual: "5 to 3600. A client whose lease is over keeps what it has until another wants it, for a day at the \
                  most. Clients learn of another lease when they mount or find the server restarted.",
+    }
+    delegations: Delegate {
+        key: "delegations",
+        values: "off|read",
+        default: Delegate::Off,
+        default_text: None,
+        apply: Some(|parts, delegate, _| { parts.nfs.set_delegations(*delegate); Ok(Vec::new()) }),
+        help: "whether clients of version 4.1 may take a file for unchanged until they are told otherwise",
+        manual: "With read, a client that opens a file for reading opens it again and reads it from its cache without \
+                 asking, until somebody wants to change it. Who writes to it waits until the client has returned it, \
+                 for up to 40 seconds if the client does not answer, then it is taken from the client: other clients, \
+                 and programs on this machine, which the server holds back by leases of the kernel (fcntl(2), \
+                 F_SETLEASE). There is none on file systems whose leases count on this machine only (FUSE, NFS, SMB), \
+                 for files that are open for writing, and for 30 seconds after one was returned because of a change. \
+                 Clients hear of programs on this machine that rename, remove, or change the attributes of such a file \
+                 just after it has happened, within milliseconds if they answer: leave it off where such a program and a \
+                 client take turns and the client must see a file that was replaced at that very moment. Leave it off \
+                 also where programs on this machine must never wait for clients, or where another program uses \
+                 leases. off recalls those that were granted.",
     }
     nsm: NsmMode {
         key: "nsm",

@@ -51,7 +51,7 @@ struct Locker {
 }
 
 /// A connection, by an ordinary user.
-fn connected(server: &Server) -> Client {
+pub fn connected(server: &Server) -> Client {
     let mut client = connect(server);
     client.set_identity(Some(Identity::new(65_534, 65_534)));
     client
@@ -169,16 +169,16 @@ impl Encode for Words {
 
 /// A callback that has arrived.
 #[derive(Debug, Clone)]
-struct Seen {
+pub struct Seen {
     program: u32,
     flavor: u32,
     sequence: CbSequenceArgs,
-    operation: u32,
-    args: Vec<u8>,
+    pub operation: u32,
+    pub args: Vec<u8>,
 }
 
 /// Has a client answer callbacks by `answer`; those that arrive.
-fn watch(
+pub fn watch(
     client: &mut Client,
     mut answer: impl FnMut(&Callback) -> CallbackReply + Send + 'static,
 ) -> Receiver<Callback> {
@@ -190,7 +190,7 @@ fn watch(
     seen
 }
 
-fn until(mut done: impl FnMut() -> bool) {
+pub fn until(mut done: impl FnMut() -> bool) {
     let end = Instant::now() + PATIENCE;
     while !done() {
         assert!(Instant::now() < end, "waited in vain");
@@ -198,7 +198,7 @@ fn until(mut done: impl FnMut() -> bool) {
     }
 }
 
-fn next(client: &mut Client, seen: &Receiver<Callback>) -> Seen {
+pub fn next(client: &mut Client, seen: &Receiver<Callback>) -> Seen {
     loop {
         while let Ok(callback) = seen.try_recv() {
             if let Callback::Compound { program, flavor, sequence, operation, args } = callback {
@@ -209,7 +209,7 @@ fn next(client: &mut Client, seen: &Receiver<Callback>) -> Seen {
     }
 }
 
-fn fine(_: &Callback) -> CallbackReply {
+pub fn fine(_: &Callback) -> CallbackReply {
     CallbackReply::Ok(Vec::new())
 }
 

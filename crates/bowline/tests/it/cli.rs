@@ -57,6 +57,8 @@ const ENDS: &[(&str, i32, &str)] = &[
     ("sessions extra", 2, "see `bowline sessions --help`"),
     ("opens", 1, "bowline serve"),
     ("opens extra", 2, "see `bowline opens --help`"),
+    ("delegations", 1, "bowline serve"),
+    ("delegations extra", 2, "see `bowline delegations --help`"),
     ("sockets", 1, "bowline serve"),
     ("sockets extra", 2, "see `bowline sockets --help`"),
     ("pools", 1, "bowline serve"),

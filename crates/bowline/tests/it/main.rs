@@ -17,6 +17,7 @@ mod cli;
 mod completions;
 mod containers;
 mod crash_restart;
+mod delegations;
 mod do_script;
 mod explain;
 mod exportfs;

@@ -32,6 +32,8 @@ impl Nlm {
         self.answers.set_waker(waker);
         let answers = Arc::clone(&self.answers);
         self.nfs.v4.callbacks.set_waker(Box::new(move || answers.wake()));
+        let answers = Arc::clone(&self.answers);
+        self.nfs.delegations.set_waker(Box::new(move || answers.wake()));
     }
 
     pub(super) fn wake(&self) {
@@ -56,6 +58,7 @@ impl Nlm {
         self.call_again(keeper, now);
         self.end_waits_v4(keeper, now, false);
         let callback_ms = self.nfs.v4.callbacks.tick().map(|after| now.0.saturating_add(after));
+        let recall_ms = self.nfs.tick_delegations(keeper);
         let expiry_ms = self.end_expired(keeper, now);
         let sweep_ms = self.sweep_if_due(keeper);
         let due = [
@@ -63,6 +66,7 @@ impl Nlm {
             self.waiting.next_due_ms(),
             self.waits_v4.next_due_ms(),
             callback_ms,
+            recall_ms,
             expiry_ms,
             Some(sweep_ms),
         ];

@@ -15,6 +15,7 @@ pub(super) fn link(
 ) -> Result<(), Fault> {
     serve(nfs, call, args, reply, |nfs, call, a: LinkArgs2<'_>| {
         nfs.on_two_objects_v2(call, (&a.file, &a.to.dir), |file, dir| {
+            nfs.before_change(file, &file.fid, None)?;
             verbs::link(file, (dir, a.to.name.0))?;
             Ok(NoBody)
         })

@@ -16,7 +16,10 @@ pub(super) fn remove(
 ) -> Result<(), Fault> {
     serve(nfs, call, args, reply, |nfs, call, a: DirOpArgs2<'_>| {
         let audit = AuditedCall::of(nfs, call);
-        nfs.on_object_v2(call, &a.dir, |dir| verbs::remove(dir, a.name.0, &audit))?;
+        nfs.on_object_v2(call, &a.dir, |dir| {
+            nfs.before_change_of_name(dir, a.name.0, None)?;
+            verbs::remove(dir, a.name.0, &audit)
+        })?;
         Ok(NoBody)
     })
 }

@@ -17,6 +17,8 @@ pub(super) fn rename(
     serve(nfs, call, args, reply, |nfs, call, a: RenameArgs2<'_>| {
         let audit = AuditedCall::of(nfs, call);
         nfs.on_two_objects_v2(call, (&a.from.dir, &a.to.dir), |from, to| {
+            nfs.before_change_of_name(from, a.from.name.0, None)?;
+            nfs.before_change_of_name(to, a.to.name.0, None)?;
             verbs::rename((from, a.from.name.0), (to, a.to.name.0), &audit)?;
             Ok(NoBody)
         })

@@ -19,6 +19,7 @@ pub(super) fn setattr(
         let audit = AuditedCall::of(nfs, call);
         nfs.on_object_v2(call, &a.file, |file| {
             let set = attr::set(&a.set);
+            nfs.before_change(file, &file.fid, None)?;
             denial.check_set(nfs, file, &set)?;
             let change = verbs::setattr(file, set, None, &audit)?;
             after(file, &change)

@@ -20,6 +20,7 @@ pub(super) fn write(
         let mut count = 0;
         let denial = ShareDenial::of(nfs, call);
         let written = nfs.on_object_v2(call, &a.file, |file| {
+            nfs.before_change(file, &file.fid, None)?;
             denial.check(nfs, file, ShareBits::WRITE)?;
             let done = verbs::write(file, offset, data, Stability::FileSync)?.done;
             count = done.count;

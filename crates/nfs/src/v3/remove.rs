@@ -16,6 +16,7 @@ pub(super) fn remove(
     let a: DirOpArgs3<'_> = arguments(args)?;
     let audit = AuditedCall::of(nfs, call);
     let removed = nfs.on_object_v3(call, a.dir.0, |dir| {
+        nfs.before_change_of_name(dir, a.name.0, None)?;
         reply.put(&Res::<_, WccData>::Ok(attr::wcc(&verbs::remove(dir, a.name.0, &audit)?)));
         Ok(())
     });

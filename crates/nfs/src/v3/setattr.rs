@@ -22,6 +22,7 @@ pub(super) fn setattr(
     let denial = ShareDenial::of(nfs, call);
     let audit = AuditedCall::of(nfs, call);
     let changed = nfs.on_object_v3(call, a.object.0, |object| {
+        nfs.before_change(object, &object.fid, None)?;
         denial.check_set(nfs, object, &set)?;
         verbs::setattr(object, set, guard, &audit)
     });

@@ -48,6 +48,7 @@ pub(super) fn write(
     let stable = stability(a.stable);
     let denial = ShareDenial::of(nfs, call);
     let written = nfs.on_object_v3(call, a.file.0, |file| {
+        nfs.before_change(file, &file.fid, None)?;
         denial.check(nfs, file, ShareBits::WRITE)?;
         verbs::write(file, a.offset, data, stable)
     });
@@ -157,7 +158,8 @@ impl WriteFile {
         let file = self.opened.as_ref().map_err(|status| Failed::from(*status))?;
         let object = file.as_object(blocking);
         let denial = ShareDenial::for_client(&self.nfs, self.peer.addr.ip());
-        let checked = denial.check(&self.nfs, &object, ShareBits::WRITE);
+        let checked = self.nfs.before_change(&object, &object.fid, None);
+        let checked = checked.and_then(|()| denial.check(&self.nfs, &object, ShareBits::WRITE));
         checked.and_then(|()| work(&object)).map_err(|status| Failed::on(&object, status))
     }
 }

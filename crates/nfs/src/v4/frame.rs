@@ -112,6 +112,11 @@ impl<'f> Frame<'f> {
         Ok(running.session)
     }
 
+    /// The session's client, if there is a session.
+    pub fn client_id(&self) -> Option<u64> {
+        self.running.as_ref().map(|running| running.session.client_id())
+    }
+
     /// The stateid that an argument names: the current one, if it says so (RFC 8881 §8.2.3), of which there is none in version
     /// 4.0.
     pub fn named_stateid(&self, argument: Stateid4) -> Result<Stateid4, Failed> {

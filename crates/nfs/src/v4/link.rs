@@ -21,6 +21,7 @@ pub(super) fn link<'f>(
     if is_directory(file) {
         return Err(Nfsstat4::IsDir.into());
     }
+    frame.nfs.before_change(file, &file.fid, frame.client_id())?;
     let linked = verbs::link(file, (dir, name.0))?;
     reply.put(&change_info(&linked.dir));
     frame.changed = true;

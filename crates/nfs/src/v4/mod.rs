@@ -6,8 +6,6 @@
 //!
 //! Clients are called back by [`callback`].
 //!
-//! Not served yet: delegations.
-//!
 //! Invariant: GETATTR, LOOKUP, ACCESS, READ and WRITE inside a COMPOUND take no lock and allocate nothing.
 
 mod access;
@@ -20,6 +18,7 @@ mod commit;
 mod compound;
 mod copy;
 mod create;
+mod delegation;
 mod exchange_id;
 mod filehandles;
 mod frame;
@@ -62,4 +61,4 @@ pub use procedures::ROWS;
 pub(crate) use recording::Ended;
 pub use server_state::V4;
 pub use status::nfsstat4;
-pub use view::OpenView;
+pub use view::{DelegationView, OpenView};

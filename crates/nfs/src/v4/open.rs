@@ -4,8 +4,10 @@
 //! with the stateid check nothing of both again. Opening reserves no descriptor: the file is kept reachable, and its data
 //! goes through the same cache of open files as that of version 3.
 //!
-//! Claims of delegations are refused: there are none.
+//! Whoever has a delegation of the file opens it by that as well. What others' delegations are in the way of waits until
+//! these are returned ([`delegations`](crate::delegations)).
 
+use super::delegation;
 use super::frame::{Frame, file_key, wire_stateid};
 use super::lookup;
 use super::name;
@@ -72,8 +74,16 @@ pub(super) fn open<'f>(
             let same = ChangeInfo4 { atomic: false, before: 0, after: 0 };
             OpenedFile { opened, dir: same, set: Bitmap4::NONE }
         }
-        (OpenClaim4::DelegateCur(..) | OpenClaim4::DelegCurFh(_), OpenHow4::NoCreate) => {
-            return Err(Nfsstat4::BadStateid.into());
+        (OpenClaim4::DelegateCur(stateid, name), OpenHow4::NoCreate) => {
+            name::check(name.0, &dir_or_file)?;
+            delegation::check_claim_of_name(frame, stateid, &dir_or_file, name.0)?;
+            open_name(frame, &dir_or_file, name.0, owner, mode)?
+        }
+        (OpenClaim4::DelegCurFh(stateid), OpenHow4::NoCreate) => {
+            delegation::check_claim(frame, stateid, &dir_or_file)?;
+            let opened = reserve(frame, &dir_or_file, owner, mode, Found::There)?;
+            let same = ChangeInfo4 { atomic: false, before: 0, after: 0 };
+            OpenedFile { opened, dir: same, set: Bitmap4::NONE }
         }
         (OpenClaim4::DelegatePrev(_) | OpenClaim4::DelegPrevFh, OpenHow4::NoCreate) => {
             return Err(Nfsstat4::NotSupp.into());
@@ -89,7 +99,11 @@ pub(super) fn open<'f>(
     let notified = if frame.session()?.has_callbacks() { MAY_NOTIFY_LOCK } else { 0 };
     reply.u32(LOCKTYPE_POSIX | notified);
     reply.put(&file.set);
-    put_no_delegation(a.share_access, reply);
+    delegation::recall_own(frame, mode)?;
+    match a.claim {
+        OpenClaim4::Null(_) | OpenClaim4::Fh => delegation::put(frame, a.share_access, mode, reply),
+        _ => delegation::put_none(a.share_access, reply),
+    }
     Ok(())
 }
 
@@ -214,6 +228,11 @@ fn share(
                     break;
                 }
             }
+            Err(OpenError::Delegated(recalls)) => {
+                if !frame.nfs.recall_for_open(blocking, &recalls) {
+                    break;
+                }
+            }
             Err(OpenError::Full) => {
                 if !frame.nfs.end_silent(blocking, 0) {
                     break;
@@ -242,24 +261,6 @@ pub(super) fn cut(frame: &Frame<'_>, file: &Object<'_>, mode: ShareMode) -> Resu
     let set = SetAttr { size: Some(0), ..SetAttr::default() };
     crate::verbs::setattr(&file, Ok(set), None, &audit)?;
     Ok(())
-}
-
-/// There are no delegations. Whoever asked for one is told so.
-fn put_no_delegation(share_access: u32, reply: &mut Writer) {
-    /// `OPEN_DELEGATE_NONE`, `OPEN_DELEGATE_NONE_EXT`.
-    const NONE: u32 = 0;
-    const NONE_EXT: u32 = 3;
-    /// `WND4_NOT_WANTED`, `WND4_RESOURCE`, `WND4_CANCELLED`.
-    const NOT_WANTED: u32 = 0;
-    const RESOURCE: u32 = 2;
-    const CANCELLED: u32 = 7;
-    match share_access & share::WANT_MASK {
-        0 => reply.u32(NONE),
-        share::WANT_NO_DELEG => reply.words([NONE_EXT, NOT_WANTED]),
-        share::WANT_CANCEL => reply.words([NONE_EXT, CANCELLED]),
-        // and the server will not signal when there are some
-        _ => reply.words([NONE_EXT, RESOURCE, 0]),
-    }
 }
 
 /// Whether an object is a regular file, or why it cannot be opened.

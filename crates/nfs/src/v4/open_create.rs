@@ -115,6 +115,9 @@ fn open_there<'f>(
     mode: ShareMode,
     size: Option<u64>,
 ) -> Result<OpenedFile, Failed> {
+    if size == Some(0) {
+        frame.nfs.before_change(file, &file.fid, frame.client_id())?;
+    }
     let opened = reserve(frame, file, owner, mode, Found::There)?;
     let mut set = Bitmap4::NONE;
     if size == Some(0) {

@@ -3,8 +3,8 @@
 use super::frame::Frame;
 use super::status::Failed;
 use super::{
-    access, close, commit, copy, create, exchange_id, filehandles, getattr, link, lock, lookup,
-    minor0, open, read, read_plus, readdir, readlink, remove, rename, secinfo, sequence,
+    access, close, commit, copy, create, delegation, exchange_id, filehandles, getattr, link, lock,
+    lookup, minor0, open, read, read_plus, readdir, readlink, remove, rename, secinfo, sequence,
     session_ops, setattr, space, stateids, verify, write, xattrs,
 };
 use proto::nfs4::{op, op_info};
@@ -61,7 +61,7 @@ static ROWS: [OpRow; 52] = [
     inside(op::CLOSE, STATEID, close::close),
     inside(op::COMMIT, 8, commit::commit),
     inside(op::CREATE, CINFO + BITMAP, create::create),
-    inside(op::DELEGRETURN, 0, stateids::delegreturn),
+    inside(op::DELEGRETURN, 0, delegation::delegreturn),
     inside(op::GETATTR, ATTRS, getattr::getattr),
     inside(op::GETFH, FH, filehandles::getfh),
     inside(op::LINK, CINFO, link::link),
@@ -71,7 +71,7 @@ static ROWS: [OpRow; 52] = [
     inside(op::LOOKUP, 0, lookup::lookup),
     inside(op::LOOKUPP, 0, lookup::lookupp),
     inside(op::NVERIFY, 0, verify::nverify),
-    inside(op::OPEN, STATEID + CINFO + 4 + BITMAP + 16, open::open),
+    inside(op::OPEN, STATEID + CINFO + 4 + BITMAP + delegation::DELEGATION_BYTES, open::open),
     inside(op::OPEN_DOWNGRADE, STATEID, close::open_downgrade),
     inside(op::PUTFH, 0, filehandles::putfh),
     inside(op::PUTPUBFH, 0, filehandles::putrootfh),

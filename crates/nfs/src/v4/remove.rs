@@ -18,6 +18,7 @@ pub(super) fn remove<'f>(
     let RemoveArgs { name } = args.get()?;
     let dir = frame.object()?;
     name::check(name.0, frame.object()?)?;
+    frame.nfs.before_change_of_name(dir, name.0, frame.client_id())?;
     let audit = AuditedCall::of_caller(frame.nfs, frame.caller);
     let removed = match verbs::remove(dir, name.0, &audit) {
         Err(Status::IsDir) => verbs::rmdir(dir, name.0, &audit),

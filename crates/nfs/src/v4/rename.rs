@@ -18,6 +18,9 @@ pub(super) fn rename<'f>(
     let (from, to) = (frame.saved_object()?, frame.object()?);
     name::check(old.0, from)?;
     name::check(new.0, to)?;
+    let client = frame.client_id();
+    frame.nfs.before_change_of_name(from, old.0, client)?;
+    frame.nfs.before_change_of_name(to, new.0, client)?;
     let audit = AuditedCall::of_caller(frame.nfs, frame.caller);
     let renamed = verbs::rename((from, old.0), (to, new.0), &audit)?;
     reply.put(&change_info(&renamed.from));

@@ -18,7 +18,8 @@ pub(super) fn setattr<'f>(
     reply: &mut Writer,
 ) -> Result<(), Failed> {
     let SetattrArgs { stateid, attrs } = args.get()?;
-    frame.object()?;
+    let object = frame.object()?;
+    frame.nfs.before_change(object, &object.fid, frame.client_id())?;
     let wanted = settable_attrs::parse(frame.minor, &attrs)?.of_existing()?;
     let set = wanted.set;
     let right = if set.size.is_some() {

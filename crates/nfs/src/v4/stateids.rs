@@ -1,6 +1,6 @@
-//! What a stateid gives the right to (RFC 8881 §8.2), and TEST_STATEID, FREE_STATEID and DELEGRETURN (§18.48, §18.38,
-//! §18.6).
+//! What a stateid gives the right to (RFC 8881 §8.2), and TEST_STATEID and FREE_STATEID (§18.48, §18.38).
 
+use super::delegation;
 use super::frame::{CurrentObject, Frame, file_key, stateid_of};
 use super::minor0;
 use super::recording::Ended;
@@ -60,8 +60,14 @@ pub(super) fn right_at(
         _ => {}
     }
     let client = frame.session()?.client_id();
-    let granted = frame.reading.check_access(client, stateid_of(stateid), &file, bits)?;
-    Ok(opened_for(granted))
+    match frame.reading.check_access(client, stateid_of(stateid), &file, bits) {
+        Ok(granted) => Ok(opened_for(granted)),
+        Err(StateidError::Bad) => {
+            delegation::check_right(frame, stateid, &file, bits)?;
+            Ok(Right::Check)
+        }
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// The right of an open.
@@ -108,6 +114,7 @@ pub(super) fn test_stateid<'f>(
         let status = match frame.reading.test(client, stateid_of(stateid)) {
             Ok(()) => Nfsstat4::Ok,
             Err(StateidError::Old) => Nfsstat4::OldStateid,
+            Err(StateidError::DelegationRevoked) => Nfsstat4::DelegRevoked,
             Err(StateidError::Revoked) => Nfsstat4::AdminRevoked,
             Err(_) => Nfsstat4::BadStateid,
         };
@@ -140,15 +147,4 @@ pub(super) fn free_stateid<'f>(
     }
     frame.reading.test(client, stateid)?;
     Err(Nfsstat4::LocksHeld.into())
-}
-
-/// There are no delegations, so there is none of this stateid.
-pub(super) fn delegreturn<'f>(
-    frame: &mut Frame<'f>,
-    args: &mut Reader<'f>,
-    _: &mut Writer,
-) -> Result<(), Failed> {
-    let _stateid: Stateid4 = args.get()?;
-    frame.object()?;
-    Err(Nfsstat4::BadStateid.into())
 }

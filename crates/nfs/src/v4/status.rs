@@ -50,6 +50,7 @@ impl From<StateidError> for Failed {
         Self::As(match error {
             StateidError::Bad => Nfsstat4::BadStateid,
             StateidError::Revoked => Nfsstat4::AdminRevoked,
+            StateidError::DelegationRevoked => Nfsstat4::DelegRevoked,
             StateidError::Old => Nfsstat4::OldStateid,
             StateidError::OpenMode => Nfsstat4::OpenMode,
             StateidError::Stale => Nfsstat4::StaleStateid,

@@ -3,7 +3,7 @@
 use crate::Nfs;
 use crate::file_key::export_of;
 use state::FileKey;
-use state::v4::OpenRow;
+use state::v4::{DelegationRow, OpenRow};
 use vfs::{Cred, Cx, Durability, Fid, IgnoreBlocking, Right};
 
 /// An open, with what is known of its file.
@@ -17,7 +17,29 @@ pub struct OpenView {
     pub path: Option<String>,
 }
 
+/// A delegation, with what is known of its file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DelegationView {
+    /// The delegation.
+    pub delegation: DelegationRow,
+    /// The path of the export; `None` if it is not served any more.
+    pub export: Option<String>,
+    /// Where the file is on this machine, if that can be found out.
+    pub path: Option<String>,
+}
+
 impl Nfs {
+    /// All delegations. Finding the files' paths may wait.
+    pub fn v4_delegations(&self) -> Vec<DelegationView> {
+        let rows = self.v4.state.delegation_rows(self.clock.now());
+        rows.into_iter()
+            .map(|delegation| {
+                let (export, path) = self.whereabouts(&delegation.file);
+                DelegationView { delegation, export, path }
+            })
+            .collect()
+    }
+
     /// All opens of version 4. Finding the files' paths may wait.
     pub fn v4_opens(&self) -> Vec<OpenView> {
         let rows = self.v4.state.open_rows();

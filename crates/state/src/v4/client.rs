@@ -10,7 +10,7 @@ use crate::client_record::ClientName;
 use crate::key::{HostId, Now};
 use crate::principal::Principal;
 use crate::sync::{Arc, AtomicU64, AtomicUsize, Mutex};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
@@ -37,6 +37,8 @@ pub(super) struct Client {
     lock_host: Mutex<LockHost>,
     /// What was taken from it, as long as it has not freed it.
     pub revoked: Revoked,
+    /// The delegations that it did not return in time, as long as it has not freed them.
+    pub revoked_delegations: Revoked,
     /// How many lock states it has.
     lock_states: AtomicUsize,
     /// Its owners, if it is a client of version 4.0.
@@ -59,6 +61,7 @@ struct ClientOpens {
     /// The client has been removed: nothing is added any more.
     ended: bool,
     opens: BTreeMap<[u8; 12], Arc<Open>>,
+    delegations: BTreeSet<[u8; 12]>,
 }
 
 impl Client {
@@ -85,6 +88,7 @@ impl Client {
             opens: Mutex::default(),
             lock_host: Mutex::default(),
             revoked: Revoked::default(),
+            revoked_delegations: Revoked::default(),
             lock_states: AtomicUsize::new(0),
             owners: None,
         }
@@ -196,6 +200,28 @@ impl Client {
         std::mem::take(&mut opens.opens).into_values().collect()
     }
 
+    pub fn delegation_count(&self) -> usize {
+        acquire(&self.opens).delegations.len()
+    }
+
+    /// Adds a delegation; false if the client has been removed or has too many.
+    pub fn add_delegation(&self, other: [u8; 12], most: usize) -> bool {
+        let mut opens = acquire(&self.opens);
+        if opens.ended || opens.delegations.len() >= most {
+            return false;
+        }
+        opens.delegations.insert(other)
+    }
+
+    pub fn forget_delegation(&self, other: &[u8; 12]) {
+        acquire(&self.opens).delegations.remove(other);
+    }
+
+    /// Takes the stateids of all delegations.
+    pub fn take_delegations(&self) -> BTreeSet<[u8; 12]> {
+        std::mem::take(&mut acquire(&self.opens).delegations)
+    }
+
     pub fn open_rows(&self) -> Vec<OpenRow> {
         let row = |open: &Arc<Open>| OpenRow {
             client: self.id,
@@ -240,6 +266,7 @@ impl Client {
     }
 
     pub fn has_state(&self) -> bool {
-        self.open_count() > 0
+        let opens = acquire(&self.opens);
+        !opens.opens.is_empty() || !opens.delegations.is_empty()
     }
 }

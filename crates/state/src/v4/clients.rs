@@ -135,6 +135,7 @@ impl Clients {
                 silent_ms,
                 sessions: record.client.session_count(),
                 opens: record.client.open_count(),
+                delegations: record.client.delegation_count(),
                 minor0: record.client.is_minor0(),
             }
         };

@@ -145,7 +145,7 @@ impl V4State {
     pub fn destroy_client(&self, client_id: u64) -> Result<(), DestroyError> {
         let mut clients = acquire(&self.clients);
         let record = clients.get(client_id).ok_or(DestroyError::Unknown)?;
-        if record.client.session_count() > 0 || record.client.open_count() > 0 {
+        if record.client.session_count() > 0 || record.client.has_state() {
             return Err(DestroyError::Busy);
         }
         let removed = clients.remove(client_id);

@@ -94,7 +94,7 @@ impl V4State {
             if record.client.principal != who.principal {
                 // 3
                 let lives = record.client.silent_ms(now) <= self.lease_ms();
-                if lives && (record.client.open_count() > 0 || record.client.session_count() > 0) {
+                if lives && (record.client.has_state() || record.client.session_count() > 0) {
                     return Err(ExchangeIdError::InUse);
                 }
                 let id = record.client.id;

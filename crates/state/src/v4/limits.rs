@@ -23,6 +23,13 @@ pub struct V4Limits {
     pub opens_per_client: usize,
     /// Opens in all.
     pub opens: usize,
+    /// How long a client has to return a delegation, if the lease is not shorter: less than the 45 s for which the kernel
+    /// holds back local programs.
+    pub recall_ms: u64,
+    /// Delegations of one client.
+    pub delegations_per_client: usize,
+    /// Delegations in all.
+    pub delegations: usize,
     /// Lock owners of one open.
     pub lock_owners_per_open: usize,
     /// Revoked stateids of one client that it has not freed.
@@ -46,6 +53,9 @@ impl Default for V4Limits {
             cached_reply_bytes: 8192,
             opens_per_client: 262_144,
             opens: 1_000_000,
+            recall_ms: 40_000,
+            delegations_per_client: 16_384,
+            delegations: 65_536,
             lock_owners_per_open: 4096,
             revoked_per_client: 4096,
             lock_states_per_client: 65_536,

@@ -64,14 +64,15 @@ impl Reading<'_> {
         Ok(LockRef { lock })
     }
 
-    /// Whether a client's stateid names an open or a lock state in its present version.
+    /// Whether a client's stateid names an open, a lock state or a delegation in its present version.
     ///
     /// # Errors
     /// [`StateidError::Bad`], [`StateidError::Old`].
     pub fn test(&self, client_id: u64, stateid: Stateid) -> Result<(), StateidError> {
-        match self.lock(&stateid.other) {
-            Some(_) => self.find_lock(client_id, stateid).map(drop),
-            None => self.find_open(client_id, stateid).map(drop),
+        match self.entry(&stateid.other) {
+            Some(Entry::Lock(_)) => self.find_lock(client_id, stateid).map(drop),
+            Some(Entry::Delegation(_)) => self.check_delegation(client_id, stateid, None),
+            _ => self.find_open(client_id, stateid).map(drop),
         }
     }
 

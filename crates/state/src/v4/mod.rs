@@ -10,7 +10,9 @@
 //!   DESTROY_CLIENTID only.
 //! - A shard of the files: which opens there are of its files. Taken by OPEN, OPEN_DOWNGRADE, CLOSE, and by access
 //!   with a special stateid while somebody denies something.
-//! - A client's opens: which opens it has. Taken after a shard, never before one.
+//! - A shard of the delegations: which there are of its files, and which of them are recalled. Taken after a shard of the
+//!   files, never before one.
+//! - A client's opens: which opens and delegations it has. Taken after a shard, never before one.
 //! - An open's lock states: which there are. Taken after a shard, never before one, and one at a time.
 //! - `released`: what has ended and may have locks; `forgotten`: whose record is to be taken back. Taken last.
 //! - A slot's reply: its bytes; taken when a reply is kept and when one is replayed.
@@ -22,6 +24,8 @@ mod back_channel;
 mod client;
 mod clients;
 mod create_session;
+mod delegation;
+mod delegation_entry;
 mod exchange_id;
 mod files;
 mod key_hash;
@@ -49,6 +53,8 @@ pub use back_channel::{
     BACK_CONNS_MAX, BACK_SLOTS_MAX, BackAnswer, BackCall, BackChannel, BackStep,
 };
 pub use create_session::{CreateSession, CreateSessionError, DestroyError};
+pub use delegation::{DelegationRow, InTheWay, NotDelegated};
+pub use delegation_entry::Recall;
 pub use exchange_id::{ExchangeId, ExchangeIdError, Exchanged};
 pub use limits::V4Limits;
 pub use lock_entry::Released;

@@ -4,6 +4,8 @@
 //! open wants and denies is one word, which readers load without a lock; it changes under the lock of the file's shard.
 
 use super::client::Client;
+use super::delegation::InTheWay;
+use super::delegation_entry::Recall;
 use super::minor0::Owner;
 use super::open_access::{OpenRef, of_file};
 use super::open_entry::{ENDED, Guard, Open, combination, conflicts, meets, mode_of, union};
@@ -46,6 +48,8 @@ pub enum OpenError {
     /// Only opens of these clients are in the way, whose lease is over: end them
     /// ([`V4State::begin_expiry`]), then ask again.
     Expired(Vec<u64>),
+    /// Delegations of other clients are in the way: recall these, and ask again later.
+    Delegated(Vec<Recall>),
     /// The grace period has just ended.
     NoGrace,
     /// There are too many in all.
@@ -96,6 +100,7 @@ impl V4State {
         // the owner's own open is no exception (RFC 8881 §18.16.3)
         let in_the_way = |open: &&Arc<Open>| conflicts(open.mode(), request.mode);
         self.check_conflicts(now, opens.iter().filter(in_the_way))?;
+        self.check_delegations(now, client, request)?;
         if let Some(open) = opens.iter().find(|open| open.is_of(client, request.owner)) {
             let before = open.mode();
             let mode = union(before, request.mode);
@@ -134,6 +139,23 @@ impl V4State {
         self.entries.pin().insert(key_of(&other), Entry::Open(Arc::clone(&open)));
         files.entry(request.file).or_default().push(open);
         Ok(Opened { stateid: Stateid { seqid: 1, other }, again: false })
+    }
+
+    /// What other clients' delegations say to an open.
+    fn check_delegations(
+        &self,
+        now: Now,
+        client: &Client,
+        request: &OpenRequest<'_>,
+    ) -> Result<(), OpenError> {
+        if !self.any_delegations() || !Self::open_meets_delegations(request.mode) {
+            return Ok(());
+        }
+        match self.recall_for_change(now, &request.file, Some(client.id)) {
+            InTheWay::Nothing => Ok(()),
+            InTheWay::Recalled(recalls) => Err(OpenError::Delegated(recalls)),
+            InTheWay::Expired(clients) => Err(OpenError::Expired(clients)),
+        }
     }
 
     /// A state's name: the instance, and what nobody can guess.

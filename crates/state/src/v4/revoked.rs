@@ -19,7 +19,11 @@ impl Reading<'_> {
     /// What is wrong with a stateid that names no state.
     pub(super) fn missing(&self, client_id: u64, other: &[u8; 12]) -> StateidError {
         match self.entry(other) {
-            Some(Entry::Revoked(client)) if client.id == client_id => StateidError::Revoked,
+            Some(Entry::Revoked(client)) if client.id != client_id => StateidError::Bad,
+            Some(Entry::Revoked(client)) if client.revoked_delegations.has(other) => {
+                StateidError::DelegationRevoked
+            }
+            Some(Entry::Revoked(_)) => StateidError::Revoked,
             _ => StateidError::Bad,
         }
     }
@@ -59,6 +63,9 @@ impl V4State {
     }
 
     fn revoke(&self, client: &Arc<Client>) {
+        for delegation in self.take_delegations(client) {
+            self.revoke_delegation(&delegation);
+        }
         for open in client.opens() {
             let locks: Vec<_> = acquire(&open.locks).iter().map(|lock| lock.other).collect();
             client.forget_open(&open.other);
@@ -66,6 +73,12 @@ impl V4State {
                 locks.into_iter().for_each(|other| self.bury(client, other));
                 self.bury(client, open.other);
             }
+        }
+    }
+
+    pub(super) fn bury_delegation(&self, client: &Arc<Client>, other: [u8; 12]) {
+        if client.revoked_delegations.add(other, self.limits.revoked_per_client) {
+            self.entries.pin().insert(key_of(&other), Entry::Revoked(Arc::clone(client)));
         }
     }
 
@@ -77,7 +90,8 @@ impl V4State {
 
     /// FREE_STATEID of a stateid that was revoked; false if it was not.
     pub fn free_revoked(&self, session: &Session, other: &[u8; 12]) -> bool {
-        let known = session.client.revoked.remove(other);
+        let client = &session.client;
+        let known = client.revoked.remove(other) || client.revoked_delegations.remove(other);
         if known {
             self.entries.pin().remove(&key_of(other));
         }

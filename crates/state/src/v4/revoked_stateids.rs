@@ -28,6 +28,10 @@ impl Revoked {
         known
     }
 
+    pub fn has(&self, other: &[u8; 12]) -> bool {
+        self.any() && acquire(&self.stateids).contains(other)
+    }
+
     pub fn take(&self) -> BTreeSet<[u8; 12]> {
         self.count.store(0, Release);
         std::mem::take(&mut *acquire(&self.stateids))

@@ -33,6 +33,8 @@ pub struct ClientRow {
     pub sessions: usize,
     /// How many opens it has.
     pub opens: usize,
+    /// How many delegations it has.
+    pub delegations: usize,
     /// Whether it is a client of version 4.0, which has no sessions.
     pub minor0: bool,
 }

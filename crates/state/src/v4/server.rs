@@ -2,6 +2,7 @@
 
 use super::client::Client;
 use super::clients::Clients;
+use super::delegation_entry::{Delegation, Delegations};
 use super::files::Files;
 use super::key_hash::KeyHashing;
 use super::limits::V4Limits;
@@ -22,6 +23,7 @@ pub(super) enum Entry {
     Session(Arc<Session>),
     Open(Arc<Open>),
     Lock(Arc<LockState>),
+    Delegation(Arc<Delegation>),
     /// The stateid of a state that was taken from this client.
     Revoked(Arc<Client>),
 }
@@ -38,6 +40,7 @@ pub struct V4State {
     pub(super) clients: Mutex<Clients>,
     pub(super) entries: papaya::HashMap<Key, Entry, KeyHashing>,
     pub(super) files: Files,
+    pub(super) delegations: Delegations,
     /// How many slots all sessions have.
     pub(super) slot_total: Arc<SlotTotal>,
     /// How many opens deny something.
@@ -71,6 +74,7 @@ impl V4State {
             clients: Mutex::new(Clients::default()),
             entries: papaya::HashMap::with_hasher(KeyHashing),
             files: Files::default(),
+            delegations: Delegations::default(),
             slot_total: Arc::default(),
             denials: AtomicUsize::new(0),
             opens: AtomicUsize::new(0),
@@ -142,11 +146,14 @@ impl V4State {
             }
             self.remove_open(&open);
         }
+        for delegation in self.take_delegations(client) {
+            self.end_delegation(&delegation);
+        }
         if let Some(owners) = client.owners() {
             self.ended.add_client(client.id);
             owners.end().iter().for_each(|owner| self.end_owner(owner));
         }
-        for other in client.revoked.take() {
+        for other in client.revoked.take().into_iter().chain(client.revoked_delegations.take()) {
             self.entries.pin().remove(&key_of(&other));
         }
         if let Some(host) = client.end_lock_host() {
@@ -180,7 +187,7 @@ impl Reading<'_> {
     pub fn session(&self, id: &SessionId) -> Option<&Session> {
         match self.entries.get(id)? {
             Entry::Session(session) => Some(session),
-            Entry::Open(_) | Entry::Lock(_) | Entry::Revoked(_) => None,
+            Entry::Open(_) | Entry::Lock(_) | Entry::Delegation(_) | Entry::Revoked(_) => None,
         }
     }
 
@@ -188,7 +195,7 @@ impl Reading<'_> {
     pub fn shared_session(&self, id: &SessionId) -> Option<Arc<Session>> {
         match self.entries.get(id)? {
             Entry::Session(session) => Some(Arc::clone(session)),
-            Entry::Open(_) | Entry::Lock(_) | Entry::Revoked(_) => None,
+            Entry::Open(_) | Entry::Lock(_) | Entry::Delegation(_) | Entry::Revoked(_) => None,
         }
     }
 
@@ -199,14 +206,14 @@ impl Reading<'_> {
     pub(super) fn open(&self, other: &[u8; 12]) -> Option<&Arc<Open>> {
         match self.entries.get(&key_of(other))? {
             Entry::Open(open) => Some(open),
-            Entry::Session(_) | Entry::Lock(_) | Entry::Revoked(_) => None,
+            Entry::Session(_) | Entry::Lock(_) | Entry::Delegation(_) | Entry::Revoked(_) => None,
         }
     }
 
     pub(super) fn lock(&self, other: &[u8; 12]) -> Option<&Arc<LockState>> {
         match self.entries.get(&key_of(other))? {
             Entry::Lock(lock) => Some(lock),
-            Entry::Session(_) | Entry::Open(_) | Entry::Revoked(_) => None,
+            Entry::Session(_) | Entry::Open(_) | Entry::Delegation(_) | Entry::Revoked(_) => None,
         }
     }
 }

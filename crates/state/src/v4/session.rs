@@ -77,6 +77,8 @@ pub mod status_flags {
     pub const CB_PATH_DOWN_SESSION: u32 = 0x200;
     /// State was taken from the client by the operator, and it has not freed all of it.
     pub const ADMIN_STATE_REVOKED: u32 = 0x20;
+    /// A delegation that was not returned in time was revoked, and the client has not freed its stateid.
+    pub const RECALLABLE_STATE_REVOKED: u32 = 0x40;
     /// The session's back channel is beyond repair.
     pub const BACKCHANNEL_FAULT: u32 = 0x400;
 }
@@ -120,7 +122,11 @@ impl Session {
     pub fn status(&self) -> u32 {
         let revoked = self.client.revoked.any();
         let revoked = if revoked { status_flags::ADMIN_STATE_REVOKED } else { 0 };
-        self.status.load(Relaxed) as u32 | revoked
+        let recallable = match self.client.revoked_delegations.any() {
+            true => status_flags::RECALLABLE_STATE_REVOKED,
+            false => 0,
+        };
+        self.status.load(Relaxed) as u32 | revoked | recallable
     }
 
     /// Sets the flags of `mask` to those of `flags`.

@@ -20,6 +20,8 @@ pub struct Stateid {
 pub enum StateidError {
     /// The state was taken from the client, which has not freed the stateid yet.
     Revoked,
+    /// It is a delegation that was not returned in time, and the client has not freed the stateid yet.
+    DelegationRevoked,
     /// There is no such state, it is another client's, or of another file.
     Bad,
     /// It has changed since.

@@ -21,7 +21,7 @@ impl V4State {
             .values()
             .filter_map(|entry| match entry {
                 Entry::Session(session) => Some(session.row()),
-                Entry::Open(_) | Entry::Lock(_) | Entry::Revoked(_) => None,
+                Entry::Open(_) | Entry::Lock(_) | Entry::Delegation(_) | Entry::Revoked(_) => None,
             })
             .collect();
         rows.sort_unstable_by_key(|row| (row.client, row.id));

@@ -15,6 +15,7 @@ mod model;
 mod records;
 mod shares_and_limits;
 mod v4;
+mod v4_delegations;
 mod v4_minor0;
 mod v4_recovery;
 mod world;

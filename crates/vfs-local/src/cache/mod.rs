@@ -3,7 +3,7 @@
 //! Layers, lowest first: [`key`], what an [`open_file`] consists of ([`change_counter`],
 //! [`change_attr`], [`group_sync`], [`unsynced_writes`], [`acl_cache`], its [`descriptors`] and who [closes](closers)
 //! them), the table of [`open_files`] with its
-//! [`name_cache`] and [`kept_files`], and [`ongoing_change`].
+//! [`name_cache`], [`kept_files`] and [`leases`], and [`ongoing_change`].
 
 pub mod acl_cache;
 pub mod change_attr;
@@ -14,6 +14,7 @@ pub mod group_sync;
 pub mod keep;
 pub mod kept_files;
 pub mod key;
+pub mod leases;
 pub mod name_cache;
 pub mod ongoing_change;
 pub mod open_file;

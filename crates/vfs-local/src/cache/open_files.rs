@@ -15,6 +15,7 @@ use crate::cache::change_attr::{SETTLED_S, is_settled};
 use crate::cache::closers::{CloseQueue, Closers};
 use crate::cache::kept_files::KeptFiles;
 use crate::cache::key::Key;
+use crate::cache::leases::Leases;
 use crate::cache::name_cache::{self, NameCache};
 use crate::cache::open_file::OpenFile;
 use crate::errno;
@@ -87,6 +88,8 @@ pub struct OpenFiles {
     /// Recent results of look-ups.
     names: NameCache,
     removed: RemovedFiles,
+    /// Before the closers, by which its descriptors are closed.
+    pub(crate) leases: Leases,
     closers: Closers,
     /// The tables of names that are in use. Locked to copy or to add.
     tables: Mutex<Vec<Weak<InodeTable>>>,
@@ -112,6 +115,7 @@ impl OpenFiles {
             kept: KeptFiles::default(),
             wall_s: AtomicI64::new(Time::now().sec),
             removed: RemovedFiles::default(),
+            leases: Leases::default(),
             closers: Closers::default(),
             tables: Mutex::default(),
         }
@@ -463,6 +467,30 @@ impl OpenFiles {
         }
         drop(guard);
         self.flush_garbage(&gone);
+    }
+
+    /// Closes a file's descriptor for writing, and waits a moment for that; false if data that was written by it is not
+    /// known to be on disk. A call that uses it now keeps it open.
+    pub fn close_writer(&self, key: &Key) -> bool {
+        let guard = self.map.guard();
+        let Some(Some(file)) = self.map.get(key, &guard) else { return true };
+        if file.unsynced().has_unsynced() {
+            return false;
+        }
+        let queue = file.queue().map(Arc::clone);
+        let pinned = file.is_pinned();
+        file.retire();
+        self.take_out(key, file, &guard);
+        if pinned {
+            self.reopen_pinned(*key, file);
+        }
+        let gone = Arc::downgrade(file);
+        drop(guard);
+        self.flush_garbage(&[gone]);
+        if let Some(queue) = queue.filter(|queue| !queue.hangs()) {
+            queue.wait(CLOSE_PATIENCE);
+        }
+        true
     }
 
     fn sync_tables(&self) {

@@ -17,6 +17,7 @@ pub mod durability;
 pub mod entry;
 pub mod expected_object;
 pub mod getattr;
+pub mod leases;
 pub mod link;
 pub mod locks;
 pub mod lookup;

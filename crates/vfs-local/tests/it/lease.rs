@@ -3,6 +3,7 @@
 
 use crate::support::{ROOT, each, find, make, of, put, take};
 use std::fs::File;
+use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::{Duration, Instant};
 use sys::testing::lease::WriteLease;
 use vfs::{Backend, SetAttr, Status};
@@ -35,5 +36,75 @@ fn a_lease_of_another_program_delays_no_call() {
         drop(lease);
         assert_eq!(take(&local, &cx, &fid).unwrap(), b"theirs");
         assert_eq!(put(&local, &cx, &fid, b"ours"), Ok(4));
+    });
+}
+
+/// Takes a lease of ours; how often it was disturbed.
+fn hold_back(local: &dyn Backend, fid: &vfs::Fid) -> (Option<vfs::Kept>, Receiver<()>) {
+    let (told, heard) = channel();
+    let told = std::sync::Mutex::new(told);
+    let disturbed = Box::new(move || {
+        let _over = told.lock().unwrap().send(());
+    });
+    (local.leases().unwrap().hold_back_writers(&of(ROOT), fid, disturbed).unwrap(), heard)
+}
+
+#[test]
+fn a_local_program_waits_until_our_lease_is_given_back() {
+    each(|stage| {
+        let (local, cx) = (stage.serve(), of(ROOT));
+        let fid = make(&local, &cx, &local.root(), "file", 0o644).unwrap().node.unwrap().fid;
+        let kept = local.keep(&cx, &fid).unwrap();
+        // made by us, and written: our own descriptor for writing is closed
+        put(&local, &cx, &fid, b"ours").unwrap();
+        local.commit(&cx, &fid, 0, 0).unwrap();
+        let (lease, heard) = hold_back(&local, &fid);
+        let lease = lease.unwrap();
+        assert!(hold_back(&local, &fid).0.is_none(), "one at a time");
+        let path = stage.tree.join("file");
+        // who reads disturbs nobody
+        assert_eq!(std::fs::read(&path).unwrap(), b"ours");
+        assert_eq!(take(&local, &cx, &fid).unwrap(), b"ours");
+        assert_eq!(heard.try_recv(), Err(TryRecvError::Empty));
+        let writer = std::thread::spawn(move || std::fs::write(&path, b"theirs").unwrap());
+        heard.recv_timeout(SOON).unwrap();
+        assert_eq!(take(&local, &cx, &fid).unwrap(), b"ours");
+        assert!(!writer.is_finished());
+        drop(lease);
+        writer.join().unwrap();
+        assert_eq!(take(&local, &cx, &fid).unwrap(), b"theirs");
+        drop(kept);
+    });
+}
+
+#[test]
+fn our_own_writes_and_local_changes_of_names_disturb_a_lease() {
+    each(|stage| {
+        let (local, cx) = (stage.serve(), of(ROOT));
+        let fid = make(&local, &cx, &local.root(), "file", 0o644).unwrap().node.unwrap().fid;
+        let (lease, heard) = hold_back(&local, &fid);
+        assert_eq!(put(&local, &cx, &fid, b"ours"), Err(Status::Jukebox));
+        heard.recv_timeout(SOON).unwrap();
+        drop(lease);
+        assert_eq!(put(&local, &cx, &fid, b"ours"), Ok(4));
+        assert!(hold_back(&local, &fid).0.is_none(), "the data is not on disk");
+        local.commit(&cx, &fid, 0, 0).unwrap();
+        let (lease, heard) = hold_back(&local, &fid);
+        std::fs::write(stage.tree.join("other"), b"other").unwrap();
+        std::fs::rename(stage.tree.join("other"), stage.tree.join("file")).unwrap();
+        heard.recv_timeout(SOON).unwrap();
+        drop(lease);
+    });
+}
+
+#[test]
+fn a_file_that_a_local_program_writes_gets_no_lease() {
+    each(|stage| {
+        let (local, cx) = (stage.serve(), of(ROOT));
+        let fid = make(&local, &cx, &local.root(), "file", 0o644).unwrap().node.unwrap().fid;
+        let writer = File::options().append(true).open(stage.tree.join("file")).unwrap();
+        assert!(hold_back(&local, &fid).0.is_none());
+        drop(writer);
+        assert!(hold_back(&local, &fid).0.is_some());
     });
 }

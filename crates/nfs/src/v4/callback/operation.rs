@@ -2,11 +2,11 @@
 
 use proto::layout::Bytes;
 use proto::nfs4::{
-    CbCompoundHead, CbCompoundResult, CbNotifyLockArgs, CbRecallSlotArgs, CbSequenceArgs,
-    CbSequenceResult, LockOwner4, Nfsstat4, cb_op,
+    CbCompoundHead, CbCompoundResult, CbNotifyLockArgs, CbRecallArgs, CbRecallSlotArgs,
+    CbSequenceArgs, CbSequenceResult, LockOwner4, Nfsstat4, Stateid4, cb_op,
 };
 use rpc::CallFailure;
-use state::v4::{BackAnswer, BackCall, SessionId};
+use state::v4::{BackAnswer, BackCall, SessionId, Stateid};
 use xdr::{Reader, Writer};
 
 /// One operation of a callback, behind CB_SEQUENCE.
@@ -21,6 +21,13 @@ pub enum Operation {
         /// Who waits.
         owner: Box<[u8]>,
     },
+    /// The client is to return a delegation (RFC 8881 §20.2).
+    Recall {
+        /// The delegation.
+        stateid: Stateid,
+        /// The file, as the client named it.
+        handle: Box<[u8]>,
+    },
     /// The client is to use fewer slots (RFC 8881 §20.8).
     RecallSlot {
         /// The highest that it may use.
@@ -33,6 +40,7 @@ impl Operation {
     pub const fn number(&self) -> u32 {
         match self {
             Self::NotifyLock { .. } => cb_op::NOTIFY_LOCK,
+            Self::Recall { .. } => cb_op::RECALL,
             Self::RecallSlot { .. } => cb_op::RECALL_SLOT,
         }
     }
@@ -43,6 +51,11 @@ impl Operation {
             Self::NotifyLock { handle, client, owner } => w.put(&CbNotifyLockArgs {
                 fh: Bytes(handle),
                 owner: LockOwner4 { clientid: *client, owner: Bytes(owner) },
+            }),
+            Self::Recall { stateid, handle } => w.put(&CbRecallArgs {
+                stateid: Stateid4 { seqid: stateid.seqid, other: stateid.other },
+                truncate: false,
+                fh: Bytes(handle),
             }),
             Self::RecallSlot { highest } => {
                 w.put(&CbRecallSlotArgs { target_highest_slotid: *highest });

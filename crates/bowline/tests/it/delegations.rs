@@ -1,0 +1,245 @@
+//! Read delegations over real connections: whoever wants to change the file waits until the client has returned it,
+//! clients of all versions and programs of this machine.
+
+use crate::callbacks::{connected, fine, next, until, watch};
+use crate::operator_tables::connect;
+use crate::rig::{Server, text};
+use client::nfs4::{Operations, Session, results_inside, succeeded};
+use client::{Callback, Client, Fh};
+use proto::layout::Bytes;
+use proto::nfs3::StableHow;
+use proto::nfs4::{
+    Bitmap4, CbRecallArgs, Nfsstat4, OpenArgs, OpenClaim4, OpenHow4, OpenOwner4, Stateid4, cb_op,
+    op,
+};
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::sync::mpsc::Receiver;
+use tempfile::TempDir;
+use xdr::Reader;
+
+/// `OPEN4_SHARE_ACCESS_READ` and `_WRITE`, and `_WANT_READ_DELEG`.
+const READ: u32 = 1;
+const WRITE: u32 = 2;
+const WANT_READ: u32 = 0x100;
+const OPEN_DELEGATE_READ: u32 = 1;
+
+struct Rig {
+    _dir: TempDir,
+    path: PathBuf,
+    server: Server,
+}
+
+/// A server with one export, `e`, that holds `file`.
+fn rig(setting: &str) -> Rig {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o777)).unwrap();
+    let path = dir.path().join("file");
+    std::fs::write(&path, b"first").unwrap();
+    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o666)).unwrap();
+    let export = format!("e={}", dir.path().display());
+    let server = Server::start(&[&export, "--set", "versions=3,4.1", "--set", setting]);
+    Rig { _dir: dir, path, server }
+}
+
+/// A client with a session for callbacks.
+struct Machine {
+    client: Client,
+    session: Session,
+    seen: Receiver<Callback>,
+}
+
+/// What OPEN gave.
+struct Opened {
+    handle: Vec<u8>,
+    delegation: Option<Stateid4>,
+}
+
+impl Machine {
+    fn new(server: &Server, name: &[u8]) -> Self {
+        let mut client = connected(server);
+        let seen = watch(&mut client, fine);
+        let session = client.open_session_with_callbacks(name, (4, 4)).unwrap();
+        Self { client, session, seen }
+    }
+
+    fn open(&mut self, access: u32, claim: OpenClaim4<'_>) -> Result<Opened, Nfsstat4> {
+        let args = OpenArgs {
+            seqid: 0,
+            share_access: access,
+            share_deny: 0,
+            owner: OpenOwner4 { clientid: 0, owner: Bytes(b"owner") },
+            how: OpenHow4::NoCreate,
+            claim,
+        };
+        let operations = Operations::new()
+            .bare(op::PUTROOTFH)
+            .with(op::LOOKUP, &Bytes::<255>(b"e"))
+            .with(op::OPEN, &args)
+            .bare(op::GETFH);
+        let reply = self.client.compound(&mut self.session, &operations).unwrap();
+        let status = Reader::new(reply.body()).get().unwrap();
+        if status != Nfsstat4::Ok {
+            return Err(status);
+        }
+        let mut r = results_inside(&reply).unwrap();
+        succeeded(&mut r, op::PUTROOTFH).unwrap();
+        succeeded(&mut r, op::LOOKUP).unwrap();
+        succeeded(&mut r, op::OPEN).unwrap();
+        let _open: Stateid4 = r.get().unwrap();
+        r.opaque_fixed(20).unwrap();
+        r.u32().unwrap();
+        let _set: Bitmap4 = r.get().unwrap();
+        let delegation = match r.u32().unwrap() {
+            0 => None,
+            OPEN_DELEGATE_READ => {
+                let stateid = r.get().unwrap();
+                // not recalled; nobody is named who need not ask
+                assert_eq!(r.words().unwrap(), [0, 0, 0, 0, 0]);
+                Some(stateid)
+            }
+            // none, and why
+            3 => {
+                if let 1 | 2 = r.u32().unwrap() {
+                    r.u32().unwrap();
+                }
+                None
+            }
+            other => panic!("a delegation of type {other}"),
+        };
+        succeeded(&mut r, op::GETFH).unwrap();
+        Ok(Opened { handle: r.opaque(128).unwrap().to_vec(), delegation })
+    }
+
+    fn open_name(&mut self, access: u32) -> Result<Opened, Nfsstat4> {
+        self.open(access, OpenClaim4::Null(Bytes(b"file")))
+    }
+
+    /// Opens the file for reading and gets a delegation.
+    fn delegated(&mut self) -> (Vec<u8>, Stateid4) {
+        let opened = self.open_name(READ | WANT_READ).unwrap();
+        (opened.handle, opened.delegation.expect("a delegation"))
+    }
+
+    /// Waits until this delegation is recalled.
+    fn recalled(&mut self, handle: &[u8], delegation: Stateid4) {
+        let called = next(&mut self.client, &self.seen);
+        assert_eq!(called.operation, cb_op::RECALL);
+        let mut r = Reader::new(&called.args);
+        let args: CbRecallArgs<'_> = r.get().unwrap();
+        assert_eq!((args.stateid, args.fh.0, args.truncate), (delegation, handle, false));
+    }
+
+    fn with_stateid(&mut self, number: u32, handle: &[u8], stateid: Stateid4) -> Nfsstat4 {
+        let operations = Operations::new().at(handle).with(number, &stateid);
+        let reply = self.client.compound(&mut self.session, &operations).unwrap();
+        Reader::new(reply.body()).get().unwrap()
+    }
+
+    fn give_back(&mut self, handle: &[u8], delegation: Stateid4) {
+        assert_eq!(self.with_stateid(op::DELEGRETURN, handle, delegation), Nfsstat4::Ok);
+    }
+}
+
+#[test]
+fn a_writer_waits_until_the_readers_have_returned_the_file() {
+    let rig = rig("delegations=read");
+    let (mut one, mut two) = (Machine::new(&rig.server, b"one"), Machine::new(&rig.server, b"two"));
+    let mut writer = Machine::new(&rig.server, b"writer");
+    let (handle, first) = one.delegated();
+    let (_, second) = two.delegated();
+    let rows = rig.server.json("delegations");
+    assert_eq!(rows.as_array().unwrap().len(), 2, "{rows}");
+    assert_eq!(
+        (rows[0]["file"].as_str(), rows[0]["kind"].as_str()),
+        (rig.path.to_str(), Some("read"))
+    );
+    assert_eq!(writer.open_name(WRITE).err(), Some(Nfsstat4::Delay));
+    one.recalled(&handle, first);
+    two.recalled(&handle, second);
+    // what the client has open it opens by its delegation before it returns that
+    let again = one.open(READ, OpenClaim4::DelegateCur(first, Bytes(b"file"))).unwrap();
+    assert!(again.delegation.is_none());
+    assert_eq!(
+        two.with_stateid(op::DELEGRETURN, &handle, first),
+        Nfsstat4::BadStateid,
+        "not its own"
+    );
+    one.give_back(&handle, first);
+    assert_eq!(one.with_stateid(op::DELEGRETURN, &handle, first), Nfsstat4::BadStateid);
+    assert_eq!(writer.open_name(WRITE).err(), Some(Nfsstat4::Delay), "one of two");
+    two.give_back(&handle, second);
+    writer.open_name(WRITE).unwrap();
+    assert!(one.open_name(READ | WANT_READ).unwrap().delegation.is_none(), "it is being written");
+    let metrics = text(&rig.server.ask(&["metrics"]).stdout);
+    for line in ["delegations_granted_total 2", "delegations_returned_total 2", "delegations 0"] {
+        assert!(metrics.contains(&format!("\nbowline_{line}\n")), "{line} of {metrics}");
+    }
+}
+
+#[test]
+fn a_client_of_version_3_comes_back_when_the_file_was_returned() {
+    let rig = rig("delegations=read");
+    let mut reader = Machine::new(&rig.server, b"reader");
+    let mut old = connect(&rig.server);
+    let (handle, delegation) = reader.delegated();
+    let file = Fh::new(&handle).unwrap();
+    old.write(&file, 0, b"other", StableHow::FileSync).unwrap_err();
+    reader.recalled(&handle, delegation);
+    assert_eq!(old.read(&file, 0, 10).unwrap().data, b"first");
+    reader.give_back(&handle, delegation);
+    old.write(&file, 0, b"other", StableHow::FileSync).unwrap();
+    assert_eq!(std::fs::read(&rig.path).unwrap(), b"other");
+}
+
+#[test]
+fn a_name_is_removed_when_the_file_was_returned() {
+    let rig = rig("delegations=read");
+    let mut reader = Machine::new(&rig.server, b"reader");
+    let mut old = connect(&rig.server);
+    let root = old.mount(b"/e").unwrap();
+    let (handle, delegation) = reader.delegated();
+    old.remove(&root, b"file").unwrap_err();
+    assert!(rig.path.exists());
+    reader.recalled(&handle, delegation);
+    reader.give_back(&handle, delegation);
+    old.remove(&root, b"file").unwrap();
+    assert!(!rig.path.exists());
+}
+
+#[test]
+fn a_local_program_waits_until_the_file_was_returned_and_another_name_is_told() {
+    let rig = rig("delegations=read");
+    let mut reader = Machine::new(&rig.server, b"reader");
+    let (handle, delegation) = reader.delegated();
+    let path = rig.path.clone();
+    let writer = std::thread::spawn(move || std::fs::write(path, b"local").unwrap());
+    reader.recalled(&handle, delegation);
+    assert!(!writer.is_finished());
+    reader.give_back(&handle, delegation);
+    writer.join().unwrap();
+    assert_eq!(std::fs::read(&rig.path).unwrap(), b"local");
+    // another file: of this one there is none for a while
+    let rig = self::rig("delegations=read");
+    let mut reader = Machine::new(&rig.server, b"reader");
+    let (handle, delegation) = reader.delegated();
+    let new = rig.path.with_extension("new");
+    std::fs::write(&new, b"new").unwrap();
+    std::fs::rename(&new, &rig.path).unwrap();
+    reader.recalled(&handle, delegation);
+    reader.give_back(&handle, delegation);
+}
+
+#[test]
+fn there_is_none_when_it_is_off_and_turning_it_off_recalls() {
+    let rig = rig("delegations=off");
+    let mut reader = Machine::new(&rig.server, b"reader");
+    assert!(reader.open_name(READ | WANT_READ).unwrap().delegation.is_none());
+    assert!(rig.server.ask(&["set", "delegations=read"]).status.success());
+    let (handle, delegation) = reader.delegated();
+    // who opens it for writing himself returns it as well
+    assert!(rig.server.ask(&["set", "delegations=off"]).status.success());
+    reader.recalled(&handle, delegation);
+    reader.give_back(&handle, delegation);
+    until(|| rig.server.json("delegations").as_array().unwrap().is_empty());
+}

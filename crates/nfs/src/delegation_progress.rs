@@ -1,0 +1,176 @@
+//! Recalls that are under way: who waits for a return, which files local programs have disturbed, and how many
+//! delegations were granted, recalled and returned.
+//!
+//! A call waits [`WAIT`] for the next return, of whatever delegation, as long as not more than [`WAITING_MAX`] calls do.
+//! Each mutex is held for an operation on what it guards; the keeper is woken, and calls are, without one.
+
+use rpc::Blocking;
+use state::FileKey;
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+use vfs::Disturbed;
+
+/// How long a call waits for a client each time.
+const WAIT: Duration = Duration::from_millis(50);
+/// Calls that wait for clients, in all.
+const WAITING_MAX: usize = 8;
+/// Bounds of the times between recall and return that are counted, in milliseconds: below each.
+pub const RETURN_BOUNDS_MS: [u64; 4] = [10, 100, 1000, 10_000];
+
+/// Wakes the keeper. Must not block.
+type Waker = Box<dyn Fn() + Send + Sync>;
+
+/// Files that somebody has disturbed, on their way to the keeper: at most as many as have a lease.
+#[derive(Default)]
+struct DisturbedFiles {
+    files: Mutex<BTreeSet<FileKey>>,
+    waker: OnceLock<Waker>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// How many delegations there were, since the start.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct DelegationCounts {
+    /// Now.
+    pub held: u64,
+    /// Now recalled.
+    pub recalled: u64,
+    /// Granted.
+    pub granted: u64,
+    /// Recalls sent, with those that were sent again.
+    pub recalls: u64,
+    /// Returned.
+    pub returned: u64,
+    /// Revoked, because they were not returned in time.
+    pub revoked: u64,
+    /// Returned after a recall.
+    pub recalled_returns: u64,
+    /// The time that these took, in all.
+    pub return_ms: u64,
+    /// How many took less time than each of [`RETURN_BOUNDS_MS`] and not less than the one before.
+    pub return_times: [u64; RETURN_BOUNDS_MS.len()],
+}
+
+#[derive(Default)]
+struct Counters {
+    granted: AtomicU64,
+    recalls: AtomicU64,
+    returned: AtomicU64,
+    recalled_returns: AtomicU64,
+    return_ms: AtomicU64,
+    return_times: [AtomicU64; RETURN_BOUNDS_MS.len()],
+}
+
+/// What is kept about delegations besides the state itself.
+#[derive(Default)]
+pub struct Delegations {
+    disturbed: Arc<DisturbedFiles>,
+    /// How many were returned; guarded for those who wait.
+    returns: Mutex<u64>,
+    returned: Condvar,
+    waiting: AtomicUsize,
+    counters: Counters,
+}
+
+impl Delegations {
+    /// Has `waker` called when the keeper has something to do; the first one stays.
+    pub(crate) fn set_waker(&self, waker: Waker) {
+        let _first = self.disturbed.waker.set(waker);
+    }
+
+    /// What a lease of a file is to call; `also` is called first.
+    pub(crate) fn disturbed(
+        &self,
+        file: FileKey,
+        also: impl Fn() + Send + Sync + 'static,
+    ) -> Disturbed {
+        let disturbed = Arc::clone(&self.disturbed);
+        Box::new(move || {
+            also();
+            lock(&disturbed.files).insert(file);
+            if let Some(wake) = disturbed.waker.get() {
+                wake();
+            }
+        })
+    }
+
+    /// One was granted.
+    pub(crate) fn note_granted(&self) {
+        self.counters.granted.fetch_add(1, Relaxed);
+    }
+
+    /// One was returned, so long after it was recalled.
+    pub(crate) fn note_returned(&self, recalled_ms: Option<u64>) {
+        self.counters.returned.fetch_add(1, Relaxed);
+        if let Some(ms) = recalled_ms {
+            self.counters.recalled_returns.fetch_add(1, Relaxed);
+            self.counters.return_ms.fetch_add(ms, Relaxed);
+            let mut bounds = RETURN_BOUNDS_MS.iter().zip(&self.counters.return_times);
+            if let Some((_, count)) = bounds.find(|(bound, _)| ms < **bound) {
+                count.fetch_add(1, Relaxed);
+            }
+        }
+        let mut returns = lock(&self.returns);
+        *returns = returns.wrapping_add(1);
+        drop(returns);
+        self.returned.notify_all();
+    }
+
+    pub(crate) fn returns(&self) -> u64 {
+        *lock(&self.returns)
+    }
+
+    /// Waits for a return after the first `seen`; false if there is none in time, or too many calls wait.
+    pub(crate) fn wait(&self, blocking: &dyn Blocking, seen: u64) -> bool {
+        let more = |waiting| (waiting < WAITING_MAX).then_some(waiting + 1);
+        if self.waiting.fetch_update(Relaxed, Relaxed, more).is_err() {
+            return false;
+        }
+        blocking.will_block();
+        let returns = lock(&self.returns);
+        let waited = self.returned.wait_timeout_while(returns, WAIT, |returns| *returns == seen);
+        let (returns, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        let any = *returns != seen;
+        drop(returns);
+        self.waiting.fetch_sub(1, Relaxed);
+        any
+    }
+
+    /// A recall is sent.
+    pub(crate) fn note_recall(&self) {
+        self.counters.recalls.fetch_add(1, Relaxed);
+    }
+
+    /// Wakes the keeper.
+    pub(crate) fn wake(&self) {
+        if let Some(wake) = self.disturbed.waker.get() {
+            wake();
+        }
+    }
+
+    /// The files that were disturbed since the last call.
+    pub(crate) fn take_disturbed(&self) -> BTreeSet<FileKey> {
+        std::mem::take(&mut *lock(&self.disturbed.files))
+    }
+
+    /// The counters; what the state counts is 0.
+    pub(crate) fn counts(&self) -> DelegationCounts {
+        let counters = &self.counters;
+        DelegationCounts {
+            granted: counters.granted.load(Relaxed),
+            recalls: counters.recalls.load(Relaxed),
+            returned: counters.returned.load(Relaxed),
+            recalled_returns: counters.recalled_returns.load(Relaxed),
+            return_ms: counters.return_ms.load(Relaxed),
+            return_times: std::array::from_fn(|at| {
+                counters.return_times.get(at).map_or(0, |count| count.load(Relaxed))
+            }),
+            ..DelegationCounts::default()
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! Delegations, as all versions of the protocol meet them: recalling them before a file is changed, and what local
+//! programs do to a file that is delegated.
+//!
+//! Nobody waits long for a client: a call that delegations are in the way of waits a moment a few times
+//! ([`delegation_progress`](crate::delegation_progress)) and is then told to come back (NFS3ERR_JUKEBOX, NFS4ERR_DELAY).
+//!
+//! Invariants: while there is no delegation a call pays one relaxed load. No lock is held while a client is called.
+
+use crate::Nfs;
+use crate::delegation_progress::DelegationCounts;
+use crate::file_key::file_key;
+use crate::object::Object;
+use crate::settings::Delegate;
+use crate::v4::Ended;
+use crate::v4::callback::{CallbackAnswer, Operation, Recipient};
+use rpc::Blocking;
+use state::v4::{InTheWay, Recall};
+use state::{FileKey, Now};
+use vfs::{Component, Fid, Name, Status};
+
+/// How often a call waits for a client.
+const WAITS: u32 = 4;
+/// After what time a recall is sent again that did not arrive.
+const AGAIN_MS: u64 = 1000;
+/// When the keeper looks at recalls that are under way.
+const LOOK_MS: u64 = 1000;
+
+impl Nfs {
+    /// Has the delegations of a file recalled that a call is about to change. Costs one load if there are none at all.
+    ///
+    /// # Errors
+    /// [`Status::Jukebox`] if they were not returned by now.
+    #[inline]
+    pub(crate) fn before_change(
+        &self,
+        file: &Object<'_>,
+        fid: &Fid,
+        client: Option<u64>,
+    ) -> vfs::Result<()> {
+        if !self.v4.state.any_delegations() {
+            return Ok(());
+        }
+        self.end_delegations(file, fid, client)
+    }
+
+    /// The same of the file of this name, if there is one.
+    ///
+    /// # Errors
+    /// As [`Nfs::before_change`].
+    #[inline]
+    pub(crate) fn before_change_of_name(
+        &self,
+        dir: &Object<'_>,
+        name: &[u8],
+        client: Option<u64>,
+    ) -> vfs::Result<()> {
+        if !self.v4.state.any_delegations() {
+            return Ok(());
+        }
+        self.end_delegations_of_name(dir, name, client)
+    }
+
+    #[cold]
+    fn end_delegations_of_name(
+        &self,
+        dir: &Object<'_>,
+        name: &[u8],
+        client: Option<u64>,
+    ) -> vfs::Result<()> {
+        let Ok(name) = Name::new(name) else { return Ok(()) };
+        match dir.backend().lookup(&dir.cx(), &dir.fid, Component::Name(name)) {
+            Ok(found) => self.end_delegations(dir, &found.node.fid, client),
+            // there is none, or the call itself fails so
+            Err(_) => Ok(()),
+        }
+    }
+
+    #[cold]
+    fn end_delegations(
+        &self,
+        file: &Object<'_>,
+        fid: &Fid,
+        client: Option<u64>,
+    ) -> vfs::Result<()> {
+        // the call itself fails so
+        if file.check_writable().is_err() {
+            return Ok(());
+        }
+        let Some(key) = file_key(file.export_id(), fid) else { return Ok(()) };
+        let blocking = file.blocking();
+        for _ in 0..WAITS {
+            let seen = self.delegations.returns();
+            match self.v4.state.recall_for_change(self.clock.now(), &key, client) {
+                InTheWay::Nothing => return Ok(()),
+                InTheWay::Expired(clients) => {
+                    if self.end_expired(blocking, &clients) != Ended::All {
+                        return Err(Status::Jukebox);
+                    }
+                }
+                InTheWay::Recalled(recalls) => {
+                    self.recall(&recalls);
+                    if !self.delegations.wait(blocking, seen) {
+                        return Err(Status::Jukebox);
+                    }
+                }
+            }
+        }
+        Err(Status::Jukebox)
+    }
+
+    /// Has clients told to return delegations that an open is in the way of, and waits a little; whether it is to be
+    /// tried again now.
+    pub(crate) fn recall_for_open(&self, blocking: &dyn Blocking, recalls: &[Recall]) -> bool {
+        let seen = self.delegations.returns();
+        self.recall(recalls);
+        self.delegations.wait(blocking, seen)
+    }
+
+    /// Has clients told to return delegations.
+    pub(crate) fn recall(&self, recalls: &[Recall]) {
+        let again = Now(self.clock.now().0.saturating_add(AGAIN_MS));
+        for recall in recalls {
+            self.delegations.note_recall();
+            let operation =
+                Operation::Recall { stateid: recall.stateid(), handle: recall.handle().into() };
+            let (to, recall) = (Recipient::Client(recall.client_id()), recall.clone());
+            let done = Box::new(move |answer: Result<CallbackAnswer<'_>, _>| {
+                // one that the client does not know yet was granted by a reply that it has not read
+                if answer.is_ok_and(|answer| answer.status == 0) {
+                    return;
+                }
+                recall.again_at(again);
+            });
+            self.v4.callbacks.call(to, operation, done);
+        }
+        if !recalls.is_empty() {
+            self.delegations.wake();
+        }
+    }
+
+    /// A local program has disturbed a file.
+    pub(crate) fn disturb(&self, file: FileKey) {
+        self.delegations.disturbed(file, || {})();
+    }
+
+    /// Recalls what local programs have disturbed, sends recalls again, and revokes what was not returned in time; when it
+    /// is to be called again. Called by the keeper.
+    pub(crate) fn tick_delegations(&self, blocking: &dyn Blocking) -> Option<u64> {
+        let files = self.delegations.take_disturbed();
+        let mut expired = Vec::new();
+        for file in files {
+            match self.v4.state.recall_for_change(self.clock.now(), &file, None) {
+                InTheWay::Nothing => {}
+                InTheWay::Recalled(recalls) => self.recall(&recalls),
+                InTheWay::Expired(clients) => expired.extend(clients),
+            }
+        }
+        let now = self.clock.now();
+        let (recalls, silent) = self.v4.state.sweep_delegations(now);
+        self.recall(&recalls);
+        expired.extend(silent);
+        if !expired.is_empty() {
+            expired.sort_unstable();
+            expired.dedup();
+            self.end_expired(blocking, &expired);
+        }
+        (self.v4.state.recalled_count() > 0).then(|| now.0.saturating_add(LOOK_MS))
+    }
+
+    /// Changes which delegations are given; where there are to be none, those that were given are recalled.
+    pub fn set_delegations(&self, delegate: Delegate) {
+        self.settings.set_delegations(delegate);
+        if delegate == Delegate::Off {
+            let rows = self.v4.state.delegation_rows(self.clock.now());
+            rows.iter().for_each(|row| self.disturb(row.file));
+        }
+    }
+
+    /// How many delegations there are and were.
+    pub fn delegation_counts(&self) -> DelegationCounts {
+        let number = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+        DelegationCounts {
+            held: number(self.v4.state.delegation_count()),
+            recalled: number(self.v4.state.recalled_count()),
+            revoked: self.v4.state.delegations_revoked(),
+            ..self.delegations.counts()
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! What OPEN says of delegations (RFC 8881 §10.4, §18.16.3), and DELEGRETURN (§18.6).
+//!
+//! A read delegation is given with an OPEN for reading, if local programs can be held back from the file. None is given
+//! with a reclaim: what a local program did while the server was down is not known.
+
+use super::frame::{Frame, file_key, stateid_of, wire_stateid};
+use super::lookup;
+use super::status::Failed;
+use crate::object::Object;
+use proto::nfs4::{Nfsstat4, Stateid4, share};
+use state::v4::{InTheWay, NotDelegated, Stateid, StateidError};
+use state::{FileKey, ShareBits, ShareMode};
+use std::any::Any;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use xdr::{Reader, Writer};
+
+/// `OPEN_DELEGATE_*`.
+const NONE: u32 = 0;
+const READ: u32 = 1;
+const NONE_EXT: u32 = 3;
+/// `WND4_*`: why there is none.
+const NOT_WANTED: u32 = 0;
+const CONTENTION: u32 = 1;
+const RESOURCE: u32 = 2;
+const CANCELLED: u32 = 7;
+/// Bytes of the longest `open_delegation4` that is sent.
+pub(super) const DELEGATION_BYTES: u32 = 4 + 16 + 4 + 4 * 4;
+
+/// Appends the delegation that an OPEN gets, or why it gets none. The file is the current one.
+pub(super) fn put(frame: &Frame<'_>, share_access: u32, mode: ShareMode, reply: &mut Writer) {
+    let want = share_access & share::WANT_MASK;
+    let granted = match want {
+        share::WANT_NO_DELEG | share::WANT_CANCEL => Err(NotDelegated::Resource),
+        _ if mode.access == ShareBits::READ => grant(frame),
+        _ => Err(NotDelegated::Resource),
+    };
+    match granted {
+        Ok(stateid) => {
+            reply.u32(READ);
+            reply.put(&wire_stateid(stateid));
+            // not recalled; and the client asks itself who may do what (ALLOW, no flags, nothing, nobody)
+            reply.bool(false);
+            reply.words([0, 0, 0, 0]);
+        }
+        Err(why) => put_why(want, why, reply),
+    }
+}
+
+/// Appends that a claim gets no delegation.
+pub(super) fn put_none(share_access: u32, reply: &mut Writer) {
+    put_why(share_access & share::WANT_MASK, NotDelegated::Resource, reply);
+}
+
+fn put_why(want: u32, why: NotDelegated, reply: &mut Writer) {
+    match (want, why) {
+        (0, _) => reply.u32(NONE),
+        (share::WANT_NO_DELEG, _) => reply.words([NONE_EXT, NOT_WANTED]),
+        (share::WANT_CANCEL, _) => reply.words([NONE_EXT, CANCELLED]),
+        // and the server will not signal when it could be had
+        (_, NotDelegated::Contention) => reply.words([NONE_EXT, CONTENTION, 0]),
+        (_, NotDelegated::Resource) => reply.words([NONE_EXT, RESOURCE, 0]),
+    }
+}
+
+/// Recalls the delegation of whoever has opened the file for writing: the server's own writes would break its lease.
+pub(super) fn recall_own(frame: &Frame<'_>, mode: ShareMode) -> Result<(), Failed> {
+    let state = &frame.v4().state;
+    if mode.access == ShareBits::READ || !state.any_delegations() {
+        return Ok(());
+    }
+    if let InTheWay::Recalled(recalls) =
+        state.recall_for_change(frame.now, &frame.file_key()?, None)
+    {
+        frame.nfs.recall(&recalls);
+    }
+    Ok(())
+}
+
+/// Gives the session's client a read delegation of the current file.
+fn grant(frame: &Frame<'_>) -> Result<Stateid, NotDelegated> {
+    let resource = |_| NotDelegated::Resource;
+    let (nfs, session) = (frame.nfs, frame.session().map_err(resource)?);
+    if !nfs.settings.delegates() || !session.has_callbacks() {
+        return Err(NotDelegated::Resource);
+    }
+    let object = frame.object().map_err(resource)?;
+    let key = frame.file_key().map_err(resource)?;
+    let state = &frame.v4().state;
+    let disturbed = Arc::new(AtomicBool::new(false));
+    let guard = match state.may_delegate(frame.now, session, &key)? {
+        true => Some(hold_back(frame, object, key, &disturbed)?),
+        false => None,
+    };
+    let handle = object.seal(&object.fid);
+    let stateid = state.delegate(frame.now, session, (&key, handle.bytes()), guard)?;
+    nfs.delegations.note_granted();
+    // whoever came before it was in the table has not found it
+    if disturbed.load(SeqCst) {
+        nfs.disturb(key);
+    }
+    Ok(stateid)
+}
+
+/// Holds local programs back from a file.
+fn hold_back(
+    frame: &Frame<'_>,
+    object: &Object<'_>,
+    key: FileKey,
+    disturbed: &Arc<AtomicBool>,
+) -> Result<Box<dyn Any + Send + Sync>, NotDelegated> {
+    let leases = object.backend().leases().ok_or(NotDelegated::Resource)?;
+    let disturbed = Arc::clone(disturbed);
+    let called = frame.nfs.delegations.disturbed(key, move || disturbed.store(true, SeqCst));
+    match leases.hold_back_writers(&object.cx(), &object.fid, called) {
+        Ok(Some(kept)) => Ok(Box::new(kept)),
+        Ok(None) => Err(NotDelegated::Contention),
+        Err(_) => Err(NotDelegated::Resource),
+    }
+}
+
+/// Checks the delegation by which a file is opened (CLAIM_DELEG_CUR_FH).
+pub(super) fn check_claim(
+    frame: &Frame<'_>,
+    stateid: Stateid4,
+    file: &Object<'_>,
+) -> Result<(), Failed> {
+    let key = file_key(file.export().id.0, &file.fid).ok_or(Nfsstat4::ServerFault)?;
+    let client = frame.session()?.client_id();
+    let stateid = stateid_of(frame.named_stateid(stateid)?);
+    Ok(frame.reading.check_delegation(client, stateid, Some(&key))?)
+}
+
+/// The same of a name (CLAIM_DELEGATE_CUR).
+pub(super) fn check_claim_of_name(
+    frame: &Frame<'_>,
+    stateid: Stateid4,
+    dir: &Object<'_>,
+    name: &[u8],
+) -> Result<(), Failed> {
+    let mut file = dir.clone();
+    file.fid = lookup::find(dir, name)?;
+    check_claim(frame, stateid, &file)
+}
+
+/// What a delegation gives the right to, that a stateid names which is no open's: to read, as the caller's user.
+pub(super) fn check_right(
+    frame: &Frame<'_>,
+    stateid: Stateid4,
+    file: &FileKey,
+    access: ShareBits,
+) -> Result<(), Failed> {
+    let client = frame.session()?.client_id();
+    frame.reading.check_delegation(client, stateid_of(stateid), Some(file))?;
+    if access == ShareBits::READ { Ok(()) } else { Err(StateidError::OpenMode.into()) }
+}
+
+pub(super) fn delegreturn<'f>(
+    frame: &mut Frame<'f>,
+    args: &mut Reader<'f>,
+    _: &mut Writer,
+) -> Result<(), Failed> {
+    let stateid: Stateid4 = args.get()?;
+    let file = frame.file_key()?;
+    let stateid = stateid_of(frame.named_stateid(stateid)?);
+    let client = frame.session()?.client_id();
+    let state = &frame.v4().state;
+    let now = frame.nfs.clock.now();
+    let recalled = state.return_delegation(frame.reading, now, client, (stateid, &file))?;
+    frame.nfs.delegations.note_returned(recalled);
+    frame.changed = true;
+    Ok(())
+}

@@ -1,0 +1,370 @@
+//! Read delegations: granting, recalling, returning and revoking them (RFC 8881 §10.2, §10.4).
+//!
+//! A client with a read delegation of a file opens it for reading without asking, and needs not ask whether it has
+//! changed. So nobody else may open it for writing, deny reading it, or change its attributes or names before the
+//! delegation is returned. Whoever wants to is told to come back, and the delegation is recalled; one that is not returned
+//! within [`V4State::recall_ms`] is revoked, and its client learns of that.
+//!
+//! What changes data without an open of version 4 (local programs, versions 2 and 3) is kept off by the guard that the
+//! caller hands over with the first delegation of a file: a lease of the kernel. Whoever breaks it has
+//! [`V4State::recall_file`] called.
+//!
+//! A delegation ends in one place ([`V4State::end_delegation`]), whoever ends it.
+
+use super::client::Client;
+use super::delegation_entry::{DelegatedFile, Delegation, Recall};
+use super::open_entry::{Guard, Open, meets};
+use super::server::{Entry, Reading, V4State};
+use super::session::Session;
+use super::stateid::{Stateid, StateidError, check_version, key_of};
+use crate::acquire::acquire;
+use crate::key::{FileKey, Now};
+use crate::share::{ShareBits, ShareMode};
+use crate::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// How long a file is not delegated again after a recall.
+const CONTENDED_MS: u64 = 30_000;
+
+/// Why a delegation is not granted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NotDelegated {
+    /// Somebody has the file open for writing or denies reading it, or its delegation was recalled lately.
+    Contention,
+    /// There are too many, or the client has just been removed.
+    Resource,
+}
+
+/// What delegations of others mean for somebody who wants to change a file.
+#[derive(Debug, PartialEq, Eq)]
+#[must_use]
+pub enum InTheWay {
+    /// There are none.
+    Nothing,
+    /// These are to be recalled now, and the caller comes back later.
+    Recalled(Vec<Recall>),
+    /// Those of these clients are in the way, whose lease is over: end them, then ask again.
+    Expired(Vec<u64>),
+}
+
+/// A delegation, for the operator.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DelegationRow {
+    /// The client's id.
+    pub client: u64,
+    /// The file.
+    pub file: FileKey,
+    /// How long ago it was granted, in milliseconds.
+    pub age_ms: u64,
+    /// How long ago it was first recalled, if it was.
+    pub recalled_ms: Option<u64>,
+}
+
+/// What is to be done with delegations that are in the way, once no lock is held.
+#[derive(Default)]
+struct SweepStep {
+    recalls: Vec<Recall>,
+    overdue: Vec<Arc<Delegation>>,
+    expired: Vec<u64>,
+    /// Some have to be waited for.
+    waits: bool,
+}
+
+impl Reading<'_> {
+    fn delegation(&self, other: &[u8; 12]) -> Option<&Arc<Delegation>> {
+        match self.entry(other)? {
+            Entry::Delegation(delegation) => Some(delegation),
+            Entry::Session(_) | Entry::Open(_) | Entry::Lock(_) | Entry::Revoked(_) => None,
+        }
+    }
+
+    fn find(&self, client_id: u64, stateid: Stateid) -> Result<&Arc<Delegation>, StateidError> {
+        let missing = || self.missing(client_id, &stateid.other);
+        let found = self.delegation(&stateid.other).ok_or_else(missing)?;
+        if found.client.id != client_id || found.is_ended() {
+            return Err(StateidError::Bad);
+        }
+        check_version(stateid.seqid, 1)?;
+        Ok(found)
+    }
+
+    /// Whether a client's stateid names a delegation of this file, or of any.
+    ///
+    /// # Errors
+    /// [`StateidError`].
+    pub fn check_delegation(
+        &self,
+        client_id: u64,
+        stateid: Stateid,
+        file: Option<&FileKey>,
+    ) -> Result<(), StateidError> {
+        let found = self.find(client_id, stateid)?;
+        match file {
+            Some(file) if found.file != *file => Err(StateidError::Bad),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl V4State {
+    /// Whether there is any delegation. Costs one load.
+    #[inline]
+    pub fn any_delegations(&self) -> bool {
+        self.delegations.count.load(Relaxed) != 0
+    }
+
+    /// How many delegations there are.
+    pub fn delegation_count(&self) -> usize {
+        self.delegations.count.load(Relaxed)
+    }
+
+    /// How many of them are recalled now.
+    pub fn recalled_count(&self) -> usize {
+        self.delegations.recalled.load(Relaxed)
+    }
+
+    /// How long a client has to return a delegation: a lease, but less than local programs wait.
+    pub fn recall_ms(&self) -> u64 {
+        self.lease_ms().min(self.limits.recall_ms)
+    }
+
+    /// Whether a client could get a read delegation of a file, as far as is known here. Only then a guard is worth while:
+    /// `Ok(true)` if the file has none yet.
+    ///
+    /// # Errors
+    /// [`NotDelegated`].
+    pub fn may_delegate(
+        &self,
+        now: Now,
+        session: &Session,
+        file: &FileKey,
+    ) -> Result<bool, NotDelegated> {
+        let shard = self.files.shard(file).ok_or(NotDelegated::Resource)?;
+        let files = acquire(shard);
+        self.check_opens(session, files.get(file).map_or(&[][..], Vec::as_slice))?;
+        let delegated = acquire(self.delegations.shard(file).ok_or(NotDelegated::Resource)?);
+        let delegated = delegated.get(file);
+        self.check_room(now, session, file, delegated)?;
+        Ok(delegated.is_none())
+    }
+
+    fn check_opens(&self, session: &Session, opens: &[Arc<Open>]) -> Result<(), NotDelegated> {
+        let against = |open: &Arc<Open>| {
+            let mode = open.mode();
+            let other = open.client_id() != session.client.id;
+            meets(mode.access, ShareBits::WRITE) || other && meets(mode.deny, ShareBits::READ)
+        };
+        if opens.iter().any(against) { Err(NotDelegated::Contention) } else { Ok(()) }
+    }
+
+    fn check_room(
+        &self,
+        now: Now,
+        session: &Session,
+        file: &FileKey,
+        delegated: Option<&DelegatedFile>,
+    ) -> Result<(), NotDelegated> {
+        if self.delegations.recalled_within(now, file, CONTENDED_MS) {
+            return Err(NotDelegated::Contention);
+        }
+        let own = |other: &Arc<Delegation>| other.client.id == session.client.id;
+        // the client has it already
+        if delegated.is_some_and(|file| file.delegations.iter().any(own)) {
+            return Err(NotDelegated::Resource);
+        }
+        let full = self.delegation_count() >= self.limits.delegations;
+        if full { Err(NotDelegated::Resource) } else { Ok(()) }
+    }
+
+    /// Gives a client a read delegation of a file. `handle` is what the client calls the file; `guard` holds local
+    /// programs back, and is needed if the file has none yet. It is dropped if it is not used.
+    ///
+    /// # Errors
+    /// [`NotDelegated`].
+    pub fn delegate(
+        &self,
+        now: Now,
+        session: &Session,
+        (file, handle): (&FileKey, &[u8]),
+        guard: Option<Guard>,
+    ) -> Result<Stateid, NotDelegated> {
+        let mut spare = guard;
+        let shard = self.files.shard(file).ok_or(NotDelegated::Resource)?;
+        let files = acquire(shard);
+        self.check_opens(session, files.get(file).map_or(&[][..], Vec::as_slice))?;
+        let mut delegated = acquire(self.delegations.shard(file).ok_or(NotDelegated::Resource)?);
+        self.check_room(now, session, file, delegated.get(file))?;
+        if spare.is_none() && !delegated.contains_key(file) {
+            return Err(NotDelegated::Contention);
+        }
+        let new = Arc::new(Delegation::new(self.other(), *file, &session.client, handle, now));
+        // found by its stateid before it is the client's: whoever ends the client ends it
+        self.entries.pin().insert(key_of(&new.other), Entry::Delegation(Arc::clone(&new)));
+        if !session.client.add_delegation(new.other, self.limits.delegations_per_client) {
+            self.entries.pin().remove(&key_of(&new.other));
+            return Err(NotDelegated::Resource);
+        }
+        self.delegations.count.fetch_add(1, Relaxed);
+        let stateid = Stateid { seqid: 1, other: new.other };
+        let entry = delegated.entry(*file).or_default();
+        entry.delegations.push(new);
+        if entry.guard.is_none() {
+            entry.guard = spare.take();
+        }
+        drop((delegated, files));
+        drop(spare);
+        Ok(stateid)
+    }
+
+    /// What delegations are in the way of whoever wants to change a file, of other clients than `except`. They are
+    /// recalled; those that were not returned in time are revoked.
+    pub fn recall_for_change(&self, now: Now, file: &FileKey, except: Option<u64>) -> InTheWay {
+        if !self.any_delegations() {
+            return InTheWay::Nothing;
+        }
+        let Some(shard) = self.delegations.shard(file) else { return InTheWay::Nothing };
+        let mut step = SweepStep::default();
+        {
+            let files = acquire(shard);
+            let Some(file) = files.get(file) else { return InTheWay::Nothing };
+            for delegation in &file.delegations {
+                if Some(delegation.client.id) != except {
+                    self.step(now, delegation, &mut step);
+                }
+            }
+        }
+        step.overdue.iter().for_each(|delegation| self.revoke_delegation(delegation));
+        if !step.expired.is_empty() {
+            return InTheWay::Expired(step.expired);
+        }
+        if step.waits { InTheWay::Recalled(step.recalls) } else { InTheWay::Nothing }
+    }
+
+    /// What is to be done with a delegation that is in the way. With the lock of its shard held.
+    fn step(&self, now: Now, delegation: &Arc<Delegation>, step: &mut SweepStep) {
+        if delegation.client.silent_ms(now) > self.lease_ms() {
+            step.expired.push(delegation.client.id);
+            return;
+        }
+        match delegation.recalled_for_ms(now) {
+            Some(ms) if ms >= self.recall_ms() => {
+                step.overdue.push(Arc::clone(delegation));
+                return;
+            }
+            Some(_) => {}
+            None => {
+                self.delegations.recalled.fetch_add(1, Relaxed);
+                self.delegations.note_recall(now, &delegation.file);
+            }
+        }
+        step.waits = true;
+        if delegation.recall(now) {
+            step.recalls.push(Recall { delegation: Arc::clone(delegation) });
+        }
+    }
+
+    /// Recalls all delegations of a file: a local program waits for it, or has changed it.
+    pub fn recall_file(&self, now: Now, file: &FileKey) -> Vec<Recall> {
+        match self.recall_for_change(now, file, None) {
+            InTheWay::Recalled(recalls) => recalls,
+            InTheWay::Nothing | InTheWay::Expired(_) => Vec::new(),
+        }
+    }
+
+    /// Revokes what was not returned in time, and gives what is to be recalled once more, and the clients whose lease is
+    /// over and whose delegations are recalled: these are to be ended.
+    pub fn sweep_delegations(&self, now: Now) -> (Vec<Recall>, Vec<u64>) {
+        if self.recalled_count() == 0 {
+            return (Vec::new(), Vec::new());
+        }
+        let mut step = SweepStep::default();
+        for shard in self.delegations.shards() {
+            let files = acquire(shard);
+            let all = files.values().flat_map(|file| &file.delegations);
+            all.filter(|delegation| delegation.recalled_for_ms(now).is_some())
+                .for_each(|delegation| self.step(now, delegation, &mut step));
+        }
+        step.overdue.iter().for_each(|delegation| self.revoke_delegation(delegation));
+        step.expired.sort_unstable();
+        step.expired.dedup();
+        (step.recalls, step.expired)
+    }
+
+    /// Takes a delegation from its client, which finds it out by its stateid.
+    pub(super) fn revoke_delegation(&self, delegation: &Arc<Delegation>) {
+        if self.end_delegation(delegation) {
+            self.delegations.revoked.fetch_add(1, Relaxed);
+            self.bury_delegation(&delegation.client, delegation.other);
+        }
+    }
+
+    /// How many were revoked since the start.
+    pub fn delegations_revoked(&self) -> u64 {
+        self.delegations.revoked.load(Relaxed)
+    }
+
+    /// DELEGRETURN (RFC 8881 §18.6); for how long it had been recalled, if it had.
+    ///
+    /// # Errors
+    /// [`StateidError`].
+    pub fn return_delegation(
+        &self,
+        reading: &Reading<'_>,
+        now: Now,
+        client_id: u64,
+        (stateid, file): (Stateid, &FileKey),
+    ) -> Result<Option<u64>, StateidError> {
+        let found = reading.find(client_id, stateid)?;
+        if found.file != *file {
+            return Err(StateidError::Bad);
+        }
+        let recalled_ms = found.recalled_for_ms(now);
+        if self.end_delegation(found) { Ok(recalled_ms) } else { Err(StateidError::Bad) }
+    }
+
+    /// Takes all delegations from a client; they have not ended yet.
+    pub(super) fn take_delegations(&self, client: &Client) -> Vec<Arc<Delegation>> {
+        let entries = self.entries.pin();
+        let found = |other: [u8; 12]| match entries.get(&key_of(&other))? {
+            Entry::Delegation(delegation) => Some(Arc::clone(delegation)),
+            Entry::Session(_) | Entry::Open(_) | Entry::Lock(_) | Entry::Revoked(_) => None,
+        };
+        client.take_delegations().into_iter().filter_map(found).collect()
+    }
+
+    /// Takes a delegation out of all tables; false if somebody else has.
+    pub(super) fn end_delegation(&self, delegation: &Arc<Delegation>) -> bool {
+        if !delegation.end() {
+            return false;
+        }
+        delegation.client.forget_delegation(&delegation.other);
+        let guard = self.delegations.remove(delegation);
+        self.entries.pin().remove(&key_of(&delegation.other));
+        self.delegations.count.fetch_sub(1, Relaxed);
+        drop(guard);
+        true
+    }
+
+    /// Whether an open that others want conflicts with read delegations.
+    pub(super) fn open_meets_delegations(mode: ShareMode) -> bool {
+        meets(mode.access, ShareBits::WRITE) || meets(mode.deny, ShareBits::READ)
+    }
+
+    /// All delegations, those of a file one after the other.
+    pub fn delegation_rows(&self, now: Now) -> Vec<DelegationRow> {
+        let mut rows = Vec::new();
+        for shard in self.delegations.shards() {
+            let files = acquire(shard);
+            rows.extend(files.values().flat_map(|file| &file.delegations).map(|delegation| {
+                DelegationRow {
+                    client: delegation.client.id,
+                    file: delegation.file,
+                    age_ms: delegation.age_ms(now),
+                    recalled_ms: delegation.recalled_for_ms(now),
+                }
+            }));
+        }
+        rows.sort_unstable_by_key(|row| row.client);
+        rows
+    }
+}

@@ -1,0 +1,212 @@
+//! A delegation, and which there are of each file.
+//!
+//! Invariant: a file that somebody has a delegation of is in the table with the guard that holds local programs back; the
+//! guard goes with the last delegation, and is dropped by whoever took that out, without a lock.
+
+use super::client::Client;
+use super::open_entry::Guard;
+use super::stateid::Stateid;
+use crate::acquire::acquire;
+use crate::key::{FileKey, Now};
+use crate::sync::{Arc, AtomicU64, AtomicUsize, Mutex};
+use std::collections::HashMap;
+use std::fmt;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+/// Shards of the table.
+const SHARDS: usize = 16;
+/// Places in which it is noted when a file's delegation was recalled: two files may share one.
+const RECALLED_PLACES: usize = 1024;
+/// No time.
+const NEVER: u64 = u64::MAX;
+
+/// A read delegation (RFC 8881 §10.4).
+pub(super) struct Delegation {
+    pub(super) other: [u8; 12],
+    pub(super) file: FileKey,
+    pub(super) client: Arc<Client>,
+    /// The file as the client names it.
+    handle: Box<[u8]>,
+    /// When it was granted.
+    granted_ms: u64,
+    /// When it was first recalled, or [`NEVER`].
+    recalled_ms: AtomicU64,
+    /// When the recall is to be sent again, or [`NEVER`].
+    again_ms: AtomicU64,
+    /// Not 0 once it is no more.
+    ended: AtomicUsize,
+}
+
+impl Delegation {
+    pub fn new(
+        other: [u8; 12],
+        file: FileKey,
+        client: &Arc<Client>,
+        handle: &[u8],
+        now: Now,
+    ) -> Self {
+        Self {
+            other,
+            file,
+            client: Arc::clone(client),
+            handle: handle.into(),
+            granted_ms: now.0,
+            recalled_ms: AtomicU64::new(NEVER),
+            again_ms: AtomicU64::new(NEVER),
+            ended: AtomicUsize::new(0),
+        }
+    }
+
+    pub fn is_ended(&self) -> bool {
+        self.ended.load(Acquire) != 0
+    }
+
+    /// Ends it; false if it has ended before.
+    pub fn end(&self) -> bool {
+        self.ended.swap(1, Release) == 0
+    }
+
+    /// For how long it has been recalled.
+    pub fn recalled_for_ms(&self, now: Now) -> Option<u64> {
+        let since = self.recalled_ms.load(Relaxed);
+        (since != NEVER).then(|| now.since(since))
+    }
+
+    pub fn age_ms(&self, now: Now) -> u64 {
+        now.since(self.granted_ms)
+    }
+
+    /// Begins to recall it, or does so once more; whether a recall is to be sent now.
+    pub fn recall(&self, now: Now) -> bool {
+        if self.recalled_ms.compare_exchange(NEVER, now.0, Relaxed, Relaxed).is_ok() {
+            return true;
+        }
+        let again = self.again_ms.load(Relaxed);
+        again <= now.0 && self.again_ms.compare_exchange(again, NEVER, Relaxed, Relaxed).is_ok()
+    }
+}
+
+/// A delegation that its client is to be told to return.
+#[derive(Clone)]
+pub struct Recall {
+    pub(super) delegation: Arc<Delegation>,
+}
+
+impl fmt::Debug for Recall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Recall").field(&self.stateid()).finish()
+    }
+}
+
+impl PartialEq for Recall {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.delegation, &other.delegation)
+    }
+}
+
+impl Eq for Recall {}
+
+impl Recall {
+    /// The client's id.
+    pub fn client_id(&self) -> u64 {
+        self.delegation.client.id
+    }
+
+    /// The delegation.
+    pub fn stateid(&self) -> Stateid {
+        Stateid { seqid: 1, other: self.delegation.other }
+    }
+
+    /// The file as the client names it.
+    pub fn handle(&self) -> &[u8] {
+        &self.delegation.handle
+    }
+
+    /// The client could not be told, or did not know the delegation yet: it is to be told again at this time, if the
+    /// delegation lives.
+    pub fn again_at(&self, at: Now) {
+        self.delegation.again_ms.store(at.0, Relaxed);
+    }
+}
+
+/// The delegations of a file.
+#[derive(Default)]
+pub(super) struct DelegatedFile {
+    pub delegations: Vec<Arc<Delegation>>,
+    /// Holds local programs back.
+    pub guard: Option<Guard>,
+}
+
+/// The delegated files of one shard.
+pub(super) type DelegatedShard = Mutex<HashMap<FileKey, DelegatedFile>>;
+
+/// All delegations.
+pub(super) struct Delegations {
+    shards: Box<[DelegatedShard]>,
+    hash: RandomState,
+    /// How many there are.
+    pub count: AtomicUsize,
+    /// How many of them are recalled; changed with the lock of their shard held.
+    pub recalled: AtomicUsize,
+    /// How many were revoked since the start.
+    pub revoked: AtomicU64,
+    /// When a file's delegation was last recalled, by the file's hash.
+    recalled_ms: Box<[AtomicU64]>,
+}
+
+impl Default for Delegations {
+    fn default() -> Self {
+        Self {
+            shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
+            hash: RandomState::new(),
+            count: AtomicUsize::new(0),
+            recalled: AtomicUsize::new(0),
+            revoked: AtomicU64::new(0),
+            recalled_ms: (0..RECALLED_PLACES).map(|_| AtomicU64::new(NEVER)).collect(),
+        }
+    }
+}
+
+impl Delegations {
+    fn place(&self, file: &FileKey) -> usize {
+        usize::try_from(self.hash.hash_one(file)).unwrap_or(0)
+    }
+
+    pub fn shard(&self, file: &FileKey) -> Option<&DelegatedShard> {
+        self.shards.get(self.place(file) % SHARDS).or_else(|| self.shards.first())
+    }
+
+    /// All shards, one after the other.
+    pub fn shards(&self) -> impl Iterator<Item = &DelegatedShard> {
+        self.shards.iter()
+    }
+
+    /// Notes that a file's delegation is recalled now.
+    pub fn note_recall(&self, now: Now, file: &FileKey) {
+        if let Some(place) = self.recalled_ms.get(self.place(file) % RECALLED_PLACES) {
+            place.store(now.0, Relaxed);
+        }
+    }
+
+    /// Whether that was within the last `ms`, or may have been.
+    pub fn recalled_within(&self, now: Now, file: &FileKey, ms: u64) -> bool {
+        let place = self.recalled_ms.get(self.place(file) % RECALLED_PLACES);
+        let at = place.map_or(NEVER, |place| place.load(Relaxed));
+        at != NEVER && now.since(at) < ms
+    }
+
+    /// Takes a delegation out of the table; the guard, if it was the file's last. Dropping that must not wait.
+    pub fn remove(&self, delegation: &Arc<Delegation>) -> Option<Guard> {
+        let mut files = acquire(self.shard(&delegation.file)?);
+        let file = files.get_mut(&delegation.file)?;
+        file.delegations.retain(|other| !Arc::ptr_eq(other, delegation));
+        if delegation.recalled_for_ms(Now(0)).is_some() {
+            self.recalled.fetch_sub(1, Relaxed);
+        }
+        if !file.delegations.is_empty() {
+            return None;
+        }
+        files.remove(&delegation.file)?.guard
+    }
+}

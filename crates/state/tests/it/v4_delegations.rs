@@ -1,0 +1,339 @@
+//! Delegations: who gets one, what recalls it, and what becomes of one that is not returned.
+
+use bowline_state::v4::{
+    ChannelLimits, CreateSession, DestroyError, ExchangeId, InTheWay, NotDelegated, OpenError,
+    OpenRequest, Principal, SessionId, Started, Stateid, StateidError, V4Limits, V4State,
+    status_flags,
+};
+use bowline_state::{FileKey, Now, ShareBits, ShareMode};
+use proptest::prelude::*;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+
+const LEASE: u64 = 60_000;
+const RECALL: u64 = 40_000;
+
+fn random() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Relaxed).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+struct World {
+    state: V4State,
+    sessions: Vec<SessionId>,
+    guard: Arc<()>,
+    /// The numbers of the next requests of the sessions.
+    requests: Vec<AtomicU32>,
+}
+
+fn file(n: u8) -> FileKey {
+    FileKey::new(&[n; 8]).unwrap()
+}
+
+impl World {
+    fn new(clients: u8) -> Self {
+        Self::with_limits(clients, V4Limits::default())
+    }
+
+    fn with_limits(clients: u8, limits: V4Limits) -> Self {
+        let state = V4State::new(7, random, limits);
+        let sessions = (0..clients).map(|name| session(&state, &[name])).collect();
+        let requests = (0..clients).map(|_| AtomicU32::new(1)).collect();
+        Self { state, sessions, guard: Arc::new(()), requests }
+    }
+
+    fn client_id(&self, client: usize) -> u64 {
+        self.state.read().session(&self.sessions[client]).unwrap().client_id()
+    }
+
+    fn renew(&self, client: usize, now: u64) {
+        let reading = self.state.read();
+        let session = reading.session(&self.sessions[client]).unwrap();
+        let number = self.requests[client].fetch_add(1, Relaxed);
+        let Started::Run(ticket) = session.sequence(Now(now), (0, number), 0, 1).unwrap() else {
+            panic!("replayed");
+        };
+        ticket.finish(None);
+    }
+
+    fn open(
+        &self,
+        client: usize,
+        n: u8,
+        access: ShareBits,
+        now: u64,
+    ) -> Result<Stateid, OpenError> {
+        let reading = self.state.read();
+        let session = reading.session(&self.sessions[client]).unwrap();
+        let mode = ShareMode { access, deny: ShareBits::NONE };
+        let request = OpenRequest { file: file(n), owner: b"owner", mode, reclaim: None };
+        self.state.open(Now(now), session, &request, Box::new(())).map(|opened| opened.stateid)
+    }
+
+    fn delegate(&self, client: usize, n: u8, now: u64) -> Result<Stateid, NotDelegated> {
+        let reading = self.state.read();
+        let session = reading.session(&self.sessions[client]).unwrap();
+        let guard = match self.state.may_delegate(Now(now), session, &file(n))? {
+            true => Some(Box::new(Arc::clone(&self.guard)) as _),
+            false => None,
+        };
+        self.state.delegate(Now(now), session, (&file(n), b"handle"), guard)
+    }
+
+    fn give_back(
+        &self,
+        client: usize,
+        n: u8,
+        stateid: Stateid,
+    ) -> Result<Option<u64>, StateidError> {
+        let client = self.client_id(client);
+        self.state.return_delegation(&self.state.read(), Now(0), client, (stateid, &file(n)))
+    }
+
+    fn check(&self, client: usize, n: u8, stateid: Stateid) -> Result<(), StateidError> {
+        self.state.read().check_delegation(self.client_id(client), stateid, Some(&file(n)))
+    }
+
+    /// How many files local programs are held back from.
+    fn guards(&self) -> usize {
+        Arc::strong_count(&self.guard) - 1
+    }
+}
+
+fn session(state: &V4State, name: &[u8]) -> SessionId {
+    let principal = Principal { flavor: 1, user: 0 };
+    let address = IpAddr::V4(Ipv4Addr::LOCALHOST);
+    let who = ExchangeId { owner: name, verifier: [1; 8], principal, address, update: false };
+    let known = state.exchange_id(Now(0), &who).unwrap();
+    let limits = ChannelLimits {
+        request_bytes: 4096,
+        response_bytes: 4096,
+        cached_bytes: 1024,
+        operations: 16,
+        slots: 4,
+    };
+    let want = CreateSession {
+        back_channel: true,
+        client_id: known.client_id,
+        sequence: known.sequence,
+        principal,
+        limits,
+    };
+    state.create_session(Now(0), &want).unwrap().session
+}
+
+#[test]
+fn readers_share_and_a_writer_recalls_all_of_them_once() {
+    let world = World::new(3);
+    let (a, b) = (world.delegate(0, 1, 0).unwrap(), world.delegate(1, 1, 0).unwrap());
+    assert_eq!((world.guards(), world.state.delegation_count()), (1, 2));
+    assert_eq!(world.delegate(0, 1, 0), Err(NotDelegated::Resource), "it has one");
+    world.open(2, 1, ShareBits::READ, 1).unwrap();
+    let Err(OpenError::Delegated(recalls)) = world.open(2, 1, ShareBits::BOTH, 2) else {
+        panic!("opened for writing");
+    };
+    let mut told: Vec<_> = recalls.iter().map(|recall| recall.stateid().other).collect();
+    told.sort_unstable();
+    let mut held = [a.other, b.other];
+    held.sort_unstable();
+    assert_eq!((told.as_slice(), recalls[0].handle()), (held.as_slice(), &b"handle"[..]));
+    let again = world.open(2, 1, ShareBits::BOTH, 3);
+    assert_eq!(again, Err(OpenError::Delegated(Vec::new())), "told once");
+    assert_eq!(world.give_back(1, 1, a), Err(StateidError::Bad), "another client's");
+    assert_eq!(world.give_back(0, 2, a), Err(StateidError::Bad), "another file");
+    world.give_back(0, 1, a).unwrap();
+    assert_eq!((world.guards(), world.give_back(0, 1, a)), (1, Err(StateidError::Bad)));
+    assert!(world.open(2, 1, ShareBits::BOTH, 4).is_err());
+    world.give_back(1, 1, b).unwrap();
+    assert_eq!((world.guards(), world.state.recalled_count()), (0, 0));
+    world.open(2, 1, ShareBits::BOTH, 5).unwrap();
+    assert_eq!(world.delegate(0, 1, 100_000), Err(NotDelegated::Contention), "it is being written");
+}
+
+#[test]
+fn a_file_is_not_delegated_while_it_is_written_nor_soon_after_a_recall() {
+    let world = World::new(2);
+    let open = world.open(0, 1, ShareBits::WRITE, 0).unwrap();
+    assert_eq!(world.delegate(1, 1, 0), Err(NotDelegated::Contention));
+    assert_eq!(world.delegate(0, 1, 0), Err(NotDelegated::Contention), "nor to the writer");
+    let client = world.client_id(0);
+    world.state.close(&world.state.read(), client, open, &file(1)).unwrap();
+    let held = world.delegate(1, 1, 0).unwrap();
+    assert!(matches!(
+        world.state.recall_for_change(Now(10), &file(1), None),
+        InTheWay::Recalled(_)
+    ));
+    world.give_back(1, 1, held).unwrap();
+    assert_eq!(world.delegate(1, 1, 20_000), Err(NotDelegated::Contention));
+    world.delegate(1, 1, 30_010).unwrap();
+}
+
+#[test]
+fn the_holder_changes_the_file_without_a_recall() {
+    let world = World::new(1);
+    world.delegate(0, 1, 0).unwrap();
+    let own = Some(world.client_id(0));
+    assert_eq!(world.state.recall_for_change(Now(1), &file(1), own), InTheWay::Nothing);
+    world.open(0, 1, ShareBits::WRITE, 1).unwrap();
+    assert_eq!(world.state.recalled_count(), 0);
+}
+
+#[test]
+fn one_that_is_not_returned_is_revoked_and_its_client_finds_out() {
+    let world = World::new(2);
+    let held = world.delegate(0, 1, 0).unwrap();
+    assert!(world.open(1, 1, ShareBits::WRITE, 1).is_err());
+    assert!(world.open(1, 1, ShareBits::WRITE, RECALL).is_err());
+    assert_eq!(world.check(0, 1, held), Ok(()));
+    world.open(1, 1, ShareBits::WRITE, RECALL + 1).unwrap();
+    assert_eq!((world.guards(), world.state.delegations_revoked()), (0, 1));
+    assert_eq!(world.check(0, 1, held), Err(StateidError::DelegationRevoked));
+    assert_eq!(world.check(1, 1, held), Err(StateidError::Bad), "another client learns nothing");
+    assert_eq!(world.give_back(0, 1, held), Err(StateidError::DelegationRevoked));
+    let reading = world.state.read();
+    let session = reading.session(&world.sessions[0]).unwrap();
+    assert_eq!(session.status(), status_flags::RECALLABLE_STATE_REVOKED);
+    assert!(world.state.free_revoked(session, &held.other));
+    assert_eq!((session.status(), world.check(0, 1, held)), (0, Err(StateidError::Bad)));
+}
+
+#[test]
+fn a_recall_that_did_not_arrive_is_sent_again() {
+    let world = World::new(1);
+    world.delegate(0, 1, 0).unwrap();
+    let recalls = world.state.recall_file(Now(10), &file(1));
+    assert_eq!(world.state.recall_file(Now(11), &file(1)), []);
+    recalls[0].again_at(Now(1000));
+    assert_eq!(world.state.sweep_delegations(Now(999)).0, []);
+    assert_eq!(world.state.sweep_delegations(Now(1000)).0, recalls);
+    assert_eq!(world.state.sweep_delegations(Now(1001)).0, []);
+    // and it is revoked in time without anybody's asking
+    world.state.sweep_delegations(Now(10 + RECALL));
+    assert_eq!((world.state.delegation_count(), world.state.delegations_revoked()), (0, 1));
+}
+
+#[test]
+fn a_silent_client_is_ended_for_what_it_holds_back() {
+    let world = World::new(2);
+    world.delegate(0, 1, 0).unwrap();
+    let now = LEASE + 1;
+    world.renew(1, now);
+    world.state.sweep(Now(now));
+    assert_eq!(world.state.delegation_count(), 1, "it keeps what nobody wants");
+    let silent = world.client_id(0);
+    assert_eq!(
+        world.state.recall_for_change(Now(now), &file(1), None),
+        InTheWay::Expired(vec![silent])
+    );
+    let _ended = world.state.begin_expiry(Now(now), silent);
+    assert_eq!((world.state.delegation_count(), world.guards()), (0, 0));
+    assert_eq!(world.state.recall_for_change(Now(now), &file(1), None), InTheWay::Nothing);
+}
+
+#[test]
+fn delegations_are_bounded_and_keep_a_client_from_being_destroyed() {
+    let limits = V4Limits { delegations: 2, delegations_per_client: 1, ..V4Limits::default() };
+    let world = World::with_limits(3, limits);
+    world.delegate(0, 1, 0).unwrap();
+    assert_eq!(world.delegate(0, 2, 0), Err(NotDelegated::Resource));
+    world.delegate(1, 2, 0).unwrap();
+    assert_eq!(world.delegate(2, 3, 0), Err(NotDelegated::Resource));
+    assert_eq!(world.guards(), 2, "a guard that is not used is dropped");
+    let client = world.client_id(0);
+    world.state.destroy_session(&world.sessions[0]).unwrap();
+    assert_eq!(world.state.destroy_client(client), Err(DestroyError::Busy));
+}
+
+/// What a client of the property test does with one of two files.
+#[derive(Debug, Clone, Copy)]
+enum Step {
+    Delegate,
+    OpenRead,
+    OpenWrite,
+    Close,
+    Change,
+    Return,
+    Wait,
+}
+
+fn steps() -> impl Strategy<Value = Vec<(Step, usize, u8)>> {
+    use Step::{Change, Close, Delegate, OpenRead, OpenWrite, Return, Wait};
+    let step = prop::sample::select(vec![
+        Delegate, Delegate, OpenRead, OpenWrite, Close, Change, Return, Wait,
+    ]);
+    prop::collection::vec((step, 0..3_usize, 0..2_u8), 1..120)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
+
+    /// Nobody has a file open for writing that another client has a good delegation of, a delegated file has a guard
+    /// and no other has, and what waits is recalled.
+    #[test]
+    fn a_delegation_keeps_writers_out_whatever_happens(steps in steps()) {
+        let world = World::new(3);
+        let mut now = 0;
+        let mut held: Vec<(usize, u8, Stateid)> = Vec::new();
+        let mut written: Vec<(usize, u8, Stateid)> = Vec::new();
+        for (step, client, n) in steps {
+            now += 1;
+            match step {
+                Step::Delegate => {
+                    if let Ok(stateid) = world.delegate(client, n, now) {
+                        prop_assert!(!written.iter().any(|(_, file, _)| *file == n));
+                        held.push((client, n, stateid));
+                    }
+                }
+                Step::OpenRead => { world.open(client, n, ShareBits::READ, now).unwrap(); }
+                Step::OpenWrite => if let Ok(stateid) = world.open(client, n, ShareBits::WRITE, now) {
+                    written.retain(|(owner, file, _)| (*owner, *file) != (client, n));
+                    written.push((client, n, stateid));
+                },
+                Step::Close => {
+                    let all = std::mem::take(&mut written);
+                    for (owner, file_n, stateid) in all {
+                        if (owner, file_n) == (client, n) {
+                            let stateid = Stateid { seqid: 0, ..stateid };
+                            let id = world.client_id(owner);
+                            world.state.close(&world.state.read(), id, stateid, &file(n)).unwrap();
+                        } else {
+                            written.push((owner, file_n, stateid));
+                        }
+                    }
+                }
+                Step::Change => {
+                    let own = Some(world.client_id(client));
+                    let free = world.state.recall_for_change(Now(now), &file(n), own) == InTheWay::Nothing;
+                    let others = held.iter().any(|(holder, file, stateid)| {
+                        *file == n && *holder != client && world.check(*holder, n, *stateid).is_ok()
+                    });
+                    prop_assert_eq!(free, !others);
+                }
+                Step::Return => {
+                    for (holder, n, stateid) in &held {
+                        if *holder == client {
+                            let _revoked = world.give_back(client, *n, *stateid);
+                        }
+                    }
+                    held.retain(|(holder, ..)| *holder != client);
+                }
+                Step::Wait => now += RECALL / 2,
+            }
+            (0..3).for_each(|client| world.renew(client, now));
+            let good: Vec<_> = held
+                .iter()
+                .filter(|(client, n, stateid)| world.check(*client, *n, *stateid).is_ok())
+                .collect();
+            for (client, n, _) in &good {
+                let others = written.iter().filter(|(writer, file, _)| file == n && writer != client);
+                prop_assert_eq!(others.count(), 0);
+            }
+            let mut files: Vec<u8> = good.iter().map(|(_, n, _)| *n).collect();
+            files.sort_unstable();
+            files.dedup();
+            prop_assert_eq!(world.guards(), files.len());
+            prop_assert_eq!(world.state.delegation_count(), good.len());
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! Leases of the kernel on files, and how one learns that somebody is in their way (fcntl(2), `F_SETLEASE`).
+//!
+//! Whoever opens a leased file in a way that conflicts waits until the lease is given back, but for
+//! `/proc/sys/fs/lease-break-time` seconds at the most; one who opens it with `O_NONBLOCK` gets `EWOULDBLOCK`. Either
+//! breaks the lease: its holder gets a signal. The signals are sent to one thread, which has them blocked and reads them
+//! as a queue, so that no other thread and no handler sees any.
+//!
+//! What happens to a file's names and attributes breaks no lease; [`NameWatch`] tells of it afterwards.
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::inotify;
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+
+/// Which signal a file's owner gets; fcntl(2).
+const F_SETSIG: libc::c_int = 10;
+/// Who a file's owner is; fcntl(2).
+const F_SETOWN_EX: libc::c_int = 15;
+/// The owner is a thread.
+const F_OWNER_TID: libc::c_int = 0;
+
+/// The kernel's `struct f_owner_ex`.
+#[repr(C)]
+struct OwnerEx {
+    kind: libc::c_int,
+    id: libc::pid_t,
+}
+
+/// The signal of a broken lease. Nothing else in the process uses it.
+fn break_signal() -> libc::c_int {
+    libc::SIGRTMIN().saturating_add(1)
+}
+
+/// Takes a read lease for an open file that is open for reading only; the thread of this number gets the signals.
+/// `false` if somebody has the file open for writing.
+///
+/// # Errors
+/// `EACCES` for another's file without `CAP_LEASE`; `EINVAL` where the file system has no leases.
+pub fn take_read(fd: BorrowedFd<'_>, thread: i32) -> io::Result<bool> {
+    let owner = OwnerEx { kind: F_OWNER_TID, id: thread };
+    // SAFETY: F_SETOWN_EX reads a struct f_owner_ex, which outlives the call.
+    if unsafe { libc::fcntl(fd.as_raw_fd(), F_SETOWN_EX, std::ptr::from_ref(&owner)) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: F_SETSIG takes the number of a signal.
+    if unsafe { libc::fcntl(fd.as_raw_fd(), F_SETSIG, break_signal()) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: F_SETLEASE takes a kind of lock.
+    if unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETLEASE, libc::F_RDLCK) } == 0 {
+        return Ok(true);
+    }
+    let error = io::Error::last_os_error();
+    if error.kind() == io::ErrorKind::WouldBlock { Ok(false) } else { Err(error) }
+}
+
+/// Gives a lease back: whoever waits for it goes on.
+///
+/// # Errors
+/// There is none.
+pub fn give_back(fd: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: F_SETLEASE takes a kind of lock.
+    match unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETLEASE, libc::F_UNLCK) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Whether a lease is whole: neither broken nor taken away.
+pub fn is_whole(fd: BorrowedFd<'_>) -> bool {
+    // SAFETY: F_GETLEASE takes no argument.
+    unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_GETLEASE) == libc::F_RDLCK }
+}
+
+/// What a signal says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Broken {
+    /// The lease of this descriptor.
+    Descriptor(RawFd),
+    /// The queue was full: it may be any.
+    Any,
+}
+
+/// The signals of broken leases, for one thread.
+#[derive(Debug)]
+pub struct BreakSignals {
+    queue: OwnedFd,
+    thread: i32,
+}
+
+impl BreakSignals {
+    /// Takes them over for the thread that calls this, which is the only one that can read them.
+    ///
+    /// # Errors
+    /// As signalfd(2): no descriptors or no memory left.
+    pub fn take_over() -> io::Result<Self> {
+        let mut set = MaybeUninit::<libc::sigset_t>::uninit();
+        // SAFETY: sigemptyset initialises the set it is given, sigaddset changes an initialised one.
+        let set = unsafe {
+            libc::sigemptyset(set.as_mut_ptr());
+            libc::sigaddset(set.as_mut_ptr(), break_signal());
+            // what comes if the queue is full
+            libc::sigaddset(set.as_mut_ptr(), libc::SIGIO);
+            set.assume_init()
+        };
+        // SAFETY: the set is initialised and outlives the call; the old mask is not asked for.
+        let error = unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &set, std::ptr::null_mut()) };
+        if error != 0 {
+            return Err(io::Error::from_raw_os_error(error));
+        }
+        let flags = libc::SFD_CLOEXEC | libc::SFD_NONBLOCK;
+        // SAFETY: the set is initialised and outlives the call; -1 asks for a new descriptor.
+        let fd = unsafe { libc::signalfd(-1, &set, flags) };
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the descriptor is new and nobody else's.
+        let queue = unsafe { OwnedFd::from_raw_fd(fd) };
+        Ok(Self { queue, thread: rustix::thread::gettid().as_raw_nonzero().get() })
+    }
+
+    /// The number of the thread, for [`take_read`].
+    pub const fn thread(&self) -> i32 {
+        self.thread
+    }
+
+    /// The next one; `None` if there is none now.
+    pub fn next(&self) -> Option<Broken> {
+        let mut info = MaybeUninit::<libc::signalfd_siginfo>::uninit();
+        let size = size_of::<libc::signalfd_siginfo>();
+        // SAFETY: the kernel writes at most `size` bytes to a place that is that large.
+        let got = unsafe { libc::read(self.queue.as_raw_fd(), info.as_mut_ptr().cast(), size) };
+        if usize::try_from(got) != Ok(size) {
+            return None;
+        }
+        // SAFETY: the kernel has filled in all of it.
+        let info = unsafe { info.assume_init() };
+        let ours = i32::try_from(info.ssi_signo) == Ok(break_signal());
+        Some(if ours { Broken::Descriptor(info.ssi_fd) } else { Broken::Any })
+    }
+}
+
+impl AsFd for BreakSignals {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.queue.as_fd()
+    }
+}
+
+/// Tells when files have got other names, attributes or links; inotify(7).
+#[derive(Debug)]
+pub struct NameWatch(OwnedFd);
+
+impl NameWatch {
+    /// Watches nothing yet.
+    ///
+    /// # Errors
+    /// As inotify_init(2): too many of the user's, no descriptors or no memory left.
+    pub fn new() -> io::Result<Self> {
+        Ok(Self(inotify::init(inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK)?))
+    }
+
+    /// Watches an open file; the number of the watch. One file has one, however often it is watched.
+    ///
+    /// # Errors
+    /// `ENOSPC` if the user watches too much; `ENOENT` without `/proc`.
+    pub fn add(&self, fd: BorrowedFd<'_>) -> io::Result<i32> {
+        let what = inotify::WatchFlags::ATTRIB
+            | inotify::WatchFlags::MOVE_SELF
+            | inotify::WatchFlags::DELETE_SELF;
+        Ok(inotify::add_watch(&self.0, crate::open::proc_path(fd), what)?)
+    }
+
+    /// Watches it no more.
+    pub fn remove(&self, watch: i32) {
+        // the kernel removes the watch of a file that is no more
+        let _gone = inotify::remove_watch(&self.0, watch);
+    }
+
+    /// Which watches something has happened to since; `None` if some are not known, because there were too many.
+    pub fn changed(&self) -> Option<Vec<i32>> {
+        let mut buffer = [MaybeUninit::uninit(); 4096];
+        let mut reader = inotify::Reader::new(&self.0, &mut buffer);
+        let mut changed = Vec::new();
+        let mut all_known = true;
+        while let Ok(event) = reader.next() {
+            if event.events().contains(inotify::ReadFlags::QUEUE_OVERFLOW) {
+                all_known = false;
+            } else if !event.events().contains(inotify::ReadFlags::IGNORED) {
+                changed.push(event.wd());
+            }
+        }
+        all_known.then_some(changed)
+    }
+}
+
+impl AsFd for NameWatch {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// Waits until one of these can be read.
+pub fn wait_readable(fds: [BorrowedFd<'_>; 3]) {
+    let mut polled = fds.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
+    // after an interruption there is nothing to read, and the caller waits again
+    let _interrupted = poll(&mut polled, None);
+}
+
+/// For how many seconds the kernel holds back whoever is in the way of a lease; `None` if it has no leases.
+pub fn break_time_s() -> Option<u64> {
+    let text = |name| std::fs::read_to_string(format!("/proc/sys/fs/{name}")).ok();
+    let enabled = text("leases-enable")?.trim() != "0";
+    text("lease-break-time")?.trim().parse().ok().filter(|_| enabled)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BreakSignals, Broken, NameWatch, give_back, is_whole, take_read};
+    use std::fs::{File, OpenOptions};
+    use std::os::fd::{AsFd, AsRawFd};
+    use std::os::unix::fs::OpenOptionsExt;
+
+    fn on_a_thread(work: impl FnOnce() + Send + 'static) {
+        std::thread::spawn(work).join().unwrap();
+    }
+
+    #[test]
+    fn a_lease_holds_writers_back_and_says_so() {
+        on_a_thread(|| {
+            let dir = tempfile::tempdir().unwrap();
+            let path = dir.path().join("file");
+            File::create(&path).unwrap();
+            let signals = BreakSignals::take_over().unwrap();
+            let writer = OpenOptions::new().write(true).open(&path).unwrap();
+            let leased = File::open(&path).unwrap();
+            assert!(!take_read(leased.as_fd(), signals.thread()).unwrap(), "it is being written");
+            drop(writer);
+            assert!(take_read(leased.as_fd(), signals.thread()).unwrap());
+            let open_nonblocking = |write| {
+                let mut options = OpenOptions::new();
+                options.read(true).write(write).custom_flags(libc::O_NONBLOCK).open(&path)
+            };
+            open_nonblocking(false).unwrap();
+            assert_eq!((signals.next(), is_whole(leased.as_fd())), (None, true));
+            let refused = open_nonblocking(true).unwrap_err();
+            assert_eq!(refused.kind(), std::io::ErrorKind::WouldBlock);
+            assert_eq!(signals.next(), Some(Broken::Descriptor(leased.as_raw_fd())));
+            assert!(!is_whole(leased.as_fd()));
+            give_back(leased.as_fd()).unwrap();
+            open_nonblocking(true).unwrap();
+        });
+    }
+
+    #[test]
+    fn other_names_and_attributes_are_told() {
+        let dir = tempfile::tempdir().unwrap();
+        let (one, two) = (dir.path().join("one"), dir.path().join("two"));
+        let file = File::create(&one).unwrap();
+        let other = File::create(&two).unwrap();
+        let watch = NameWatch::new().unwrap();
+        let (first, second) = (watch.add(file.as_fd()).unwrap(), watch.add(other.as_fd()).unwrap());
+        assert_eq!(watch.add(file.as_fd()).unwrap(), first);
+        assert_eq!(watch.changed(), Some(vec![]));
+        std::fs::rename(&one, &two).unwrap();
+        let changed = watch.changed().unwrap();
+        assert!(changed.contains(&first) && changed.contains(&second), "{changed:?}");
+        watch.remove(first);
+        watch.changed();
+        std::fs::remove_file(&two).unwrap();
+        assert_eq!(watch.changed(), Some(vec![]));
+    }
+}

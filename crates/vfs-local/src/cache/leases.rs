@@ -1,0 +1,203 @@
+//! The kernel's leases on files of all backends, and the thread that hears of it when one is broken.
+//!
+//! The thread starts with the first lease and ends with the cache. It alone gets the signals ([`sys::lease`]).
+//!
+//! Lock: [`Table`] is locked to add a lease, to remove one, and while the thread calls those that were disturbed, which
+//! must not block. No descriptor is closed under it.
+
+use crate::cache::closers::CloseQueue;
+use crate::cache::descriptors::Descriptors;
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use sys::event::Event;
+use sys::lease::{self, BreakSignals, Broken, NameWatch};
+use vfs::Disturbed;
+
+/// How long the kernel must hold back whoever is in the way: a client is given 40 s to return what it holds.
+const BREAK_TIME_MIN_S: u64 = 45;
+
+struct Lease {
+    fd: OwnedFd,
+    watch: i32,
+    disturbed: Disturbed,
+}
+
+#[derive(Default)]
+struct Table {
+    leases: HashMap<RawFd, Lease>,
+    /// The lease of each watch.
+    of_watch: HashMap<i32, RawFd>,
+    stopped: bool,
+}
+
+struct Shared {
+    table: Mutex<Table>,
+    names: NameWatch,
+    stop: Event,
+    /// The number of the thread.
+    thread: i32,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Removes a lease; its descriptor, to be closed without the lock.
+    fn remove(&self, fd: RawFd) -> Option<OwnedFd> {
+        let mut table = self.lock();
+        let lease = table.leases.remove(&fd)?;
+        table.of_watch.remove(&lease.watch);
+        self.names.remove(lease.watch);
+        drop(table);
+        let _there = lease::give_back(lease.fd.as_fd());
+        Some(lease.fd)
+    }
+
+    fn run(&self, signals: &BreakSignals) {
+        loop {
+            lease::wait_readable([signals.as_fd(), self.names.as_fd(), self.stop.as_fd()]);
+            let changed = self.names.changed();
+            let table = self.lock();
+            if table.stopped {
+                return;
+            }
+            while let Some(broken) = signals.next() {
+                match broken {
+                    Broken::Descriptor(fd) => table.disturb(fd),
+                    Broken::Any => table.disturb_broken(),
+                }
+            }
+            match changed {
+                Some(watches) => {
+                    let leases = watches.iter().filter_map(|watch| table.of_watch.get(watch));
+                    leases.for_each(|fd| table.disturb(*fd));
+                }
+                None => table.leases.values().for_each(|lease| (lease.disturbed)()),
+            }
+        }
+    }
+}
+
+impl Table {
+    fn disturb(&self, fd: RawFd) {
+        if let Some(lease) = self.leases.get(&fd) {
+            (lease.disturbed)();
+        }
+    }
+
+    fn disturb_broken(&self) {
+        let broken = self.leases.values().filter(|lease| !lease::is_whole(lease.fd.as_fd()));
+        broken.for_each(|lease| (lease.disturbed)());
+    }
+}
+
+/// The leases of all backends.
+#[derive(Default)]
+pub struct Leases {
+    shared: Mutex<Option<Arc<Shared>>>,
+}
+
+impl Leases {
+    fn started(&self) -> io::Result<Arc<Shared>> {
+        let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(shared) = &*shared {
+            return Ok(Arc::clone(shared));
+        }
+        if lease::break_time_s().is_none_or(|seconds| seconds < BREAK_TIME_MIN_S) {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        let new = start()?;
+        *shared = Some(Arc::clone(&new));
+        Ok(new)
+    }
+
+    /// How many leases there are.
+    pub fn len(&self) -> usize {
+        let shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        shared.map_or(0, |shared| shared.lock().leases.len())
+    }
+
+    /// Takes a read lease of a file that was opened for it, for reading only; `None` if somebody has it open for
+    /// writing.
+    ///
+    /// # Errors
+    /// What the kernel says; `Unsupported` if it holds nobody back, or not for long enough.
+    pub fn take(
+        &self,
+        fd: OwnedFd,
+        queue: &Arc<CloseQueue>,
+        disturbed: Disturbed,
+    ) -> io::Result<Option<HeldLease>> {
+        let shared = self.started()?;
+        let number = fd.as_raw_fd();
+        let watch = shared.names.add(fd.as_fd())?;
+        {
+            let mut table = shared.lock();
+            // the kernel has one watch of a file, which two leases of it cannot share
+            if table.of_watch.contains_key(&watch) {
+                return Ok(None);
+            }
+            table.of_watch.insert(watch, number);
+            table.leases.insert(number, Lease { fd, watch, disturbed });
+        }
+        let held = HeldLease { shared, queue: Arc::clone(queue), number };
+        // known before it is taken: it may be broken at once
+        let taken = {
+            let table = held.shared.lock();
+            let lease = table.leases.get(&number);
+            lease.map(|lease| lease::take_read(lease.fd.as_fd(), held.shared.thread))
+        };
+        match taken {
+            Some(Ok(true)) => Ok(Some(held)),
+            Some(Ok(false)) | None => Ok(None),
+            Some(Err(error)) => Err(error),
+        }
+    }
+}
+
+impl Drop for Leases {
+    fn drop(&mut self) {
+        if let Some(shared) = &*self.shared.lock().unwrap_or_else(PoisonError::into_inner) {
+            shared.lock().stopped = true;
+            shared.stop.raise();
+        }
+    }
+}
+
+/// Starts the thread.
+fn start() -> io::Result<Arc<Shared>> {
+    let (names, stop) = (NameWatch::new()?, Event::new()?);
+    let (told, thread) = mpsc::channel();
+    let (ready, shared) = mpsc::channel::<Arc<Shared>>();
+    std::thread::Builder::new().name("leases".to_owned()).spawn(move || {
+        let signals = BreakSignals::take_over();
+        let number = signals.as_ref().map(BreakSignals::thread);
+        let known =
+            told.send(number.map_err(|error| io::Error::new(error.kind(), error.to_string())));
+        if let (Ok(()), Ok(signals), Ok(shared)) = (known, signals, shared.recv()) {
+            shared.run(&signals);
+        }
+    })?;
+    let thread = thread.recv().map_err(io::Error::other)??;
+    let shared = Arc::new(Shared { table: Mutex::default(), names, stop, thread });
+    ready.send(Arc::clone(&shared)).map_err(io::Error::other)?;
+    Ok(shared)
+}
+
+/// A lease. Dropping it waits for nothing.
+pub struct HeldLease {
+    shared: Arc<Shared>,
+    queue: Arc<CloseQueue>,
+    number: RawFd,
+}
+
+impl Drop for HeldLease {
+    fn drop(&mut self) {
+        if let Some(fd) = self.shared.remove(self.number) {
+            self.queue.close(Descriptors::new(fd));
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! Leases: how a back end holds programs of the server's machine back from a file that an NFS client may take for
+//! unchanged.
+
+use crate::{Cx, Fid, Kept, Result};
+
+/// Called when somebody is held back, or has changed what cannot be held back. By a thread that waits for nobody; must not
+/// block.
+pub type Disturbed = Box<dyn Fn() + Send + Sync>;
+
+/// Back ends that can hold local programs back.
+pub trait Leases: Send + Sync {
+    /// Holds everybody back who wants to change a regular file's data, until the result is dropped, for 45 seconds at the
+    /// most: local programs wait, and calls of this back end fail with [`crate::Status::Jukebox`]; `disturbed` is called
+    /// when one comes. It is called as well after the file's names or attributes have changed, which is not held back. One
+    /// lease of a file at a time.
+    ///
+    /// `None`: somebody has the file open for writing, or has written to it what is not on disk yet.
+    ///
+    /// # Errors
+    /// [`crate::Status::NotSupp`] where the file system or the kernel has no leases, or the server may not take one of
+    /// this file; [`crate::Status::Jukebox`] if there are too many.
+    fn hold_back_writers(
+        &self,
+        cx: &Cx<'_>,
+        fid: &Fid,
+        disturbed: Disturbed,
+    ) -> Result<Option<Kept>>;
+}
