@@ -29,10 +29,13 @@ pub fn run(data: &[u8]) {
     let before = toy.count();
     let mut second = Writer::new();
     let again = toy.dispatch_from(peer(Transport::Tcp, 701), data, &mut second);
-    assert_eq!(first.bytes(), second.bytes(), "the same record, the same answer");
     assert_eq!((again.verdict, again.op, again.rejected), (done.verdict, done.op, done.rejected));
     // The toy is the first program, so that its procedures' numbers are their places.
     let op = |number: u32| done.op.is_some_and(|op| u32::from(op.0) == number);
+    // MIXED counts its calls, and its argument says whether the second one is a call of its own
+    if !op(procedure::MIXED) || again.duplicate.is_some() {
+        assert_eq!(first.bytes(), second.bytes(), "the same record, the same answer");
+    }
     let cached = [procedure::COUNT, procedure::SLEEPY, procedure::HOARD, procedure::HELD];
     let kept = done.rejected.is_none() && cached.into_iter().any(op);
     // whether the reply of MIXED is kept depends on its argument
