@@ -46,10 +46,7 @@ impl Rig {
         fs::create_dir(&plain).unwrap();
         fs::write(plain.join("hello.txt"), "hello, world\n").unwrap();
         fs::write(&exports, exports_of(&trees, &plain)).unwrap();
-        // With `auto` a pool may be added in the middle of a flood, after which these calls and new connections can
-        // stand (known limits in docs/features.md): what is tested here is one pool.
-        let one_pool = ["--exports", exports.to_str().unwrap(), "--set", "pool-mode=global"];
-        let all = [&one_pool, args].concat();
+        let all = [&["--exports", exports.to_str().unwrap()], args].concat();
         let error = File::create(&log).unwrap();
         let server = Server::start_with(&all, |command| {
             command.stderr(error);

@@ -9,9 +9,14 @@
 use crate::conn::connection::Conn;
 use crate::limits::POSTPONED_COST;
 use crate::pool::blocked_calls::{Postponed, Turn};
-use crate::pool::inbox::{Inbox, Message};
 use rpc::Peer;
 use std::sync::{Arc, Weak};
+
+/// The pools that run such calls again. Pools come and go while a call is queued.
+pub(crate) trait ResumedCalls: Send + Sync {
+    /// Gives the call to the pool that has its connection, else to another one.
+    fn resume(&self, call: Box<PostponedCall>);
+}
 
 /// A call that is postponed or resumed.
 pub(crate) struct PostponedCall {
@@ -21,8 +26,8 @@ pub(crate) struct PostponedCall {
     pub record: Vec<u8>,
     /// When it began, on the server's clock.
     pub began_ns: u64,
-    /// The pool that runs it again.
-    pub inbox: Weak<Inbox>,
+    /// Who run it again; not held alive by it, since they hold the queues.
+    pub pools: Weak<dyn ResumedCalls>,
     /// While it is resumed and does not block yet.
     pub turn: Option<Turn>,
     /// Its answer is on its way, or it is queued again.
@@ -36,9 +41,8 @@ impl Postponed for PostponedCall {
 
     fn resume(mut self: Box<Self>, turn: Turn) {
         self.turn = Some(turn);
-        if let Some(inbox) = self.inbox.upgrade() {
-            // of a pool that has retired it comes back, and ends here
-            let _ = inbox.post(Message::Resumed(self));
+        if let Some(pools) = self.pools.upgrade() {
+            pools.resume(self);
         }
     }
 }

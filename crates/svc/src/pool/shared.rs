@@ -7,6 +7,7 @@ use crate::conn::table::ConnTable;
 use crate::limits::Limits;
 use crate::pipes::Pipes;
 use crate::pool::blocked_calls::BlockedCalls;
+use crate::pool::postponed::ResumedCalls;
 use crate::pool::thread_shortage::ThreadShortage;
 use crate::pool::watchdog_waker::WatchdogWaker;
 use crate::pool::worker_pool::Pool;
@@ -16,11 +17,11 @@ use crate::zero_copy::ZeroCopySetting;
 use crossbeam_utils::CachePadded;
 use rpc::Dispatcher;
 use std::sync::atomic::AtomicUsize;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use telemetry::{Telemetry, WorkerStats};
 
 /// The pools that take what a pool cannot keep that is drained or has retired.
-pub(crate) trait OtherPools: Send + Sync {
+pub(crate) trait OtherPools: ResumedCalls {
     /// Gives a connection to one of them.
     fn assign(&self, rx: Box<Rx>);
     /// Gives datagrams to one of them.
@@ -66,4 +67,12 @@ pub(crate) struct Shared {
     pub pipes: Pipes,
     /// The identity with which worker threads begin.
     pub own_identity: sys::identity::Own,
+}
+
+impl Shared {
+    /// Who run calls again that were postponed.
+    pub fn resumed_calls(&self) -> Weak<dyn ResumedCalls> {
+        let pools: Arc<dyn ResumedCalls> = Arc::<dyn OtherPools>::clone(&self.other_pools);
+        Arc::downgrade(&pools)
+    }
 }

@@ -4,14 +4,16 @@
 //! assigns connections to them. The leader of each old pool then takes no more datagrams, and sends its
 //! connections over, each when no worker serves it: with what was received and not answered, with what is
 //! queued to be sent, and with calls that run detached still running. When it has none left, and its inbox
-//! is empty and closed, it retires. So no connection drops and no call is lost; calls of one connection go
+//! is empty and closed, it retires; calls that wait in the queue of their export are then run by the pools that have
+//! their connections. So no connection drops and no call is lost; calls of one connection go
 //! on side by side across the change.
 //!
 //! The lock guards the lists; it is taken when a connection is accepted or moves, by the watchdog at each
-//! of its looks, and when somebody asks or sets; never by a call.
+//! of its looks, when a call leaves the queue of its export, and when somebody asks or sets; never by another call.
 
 use crate::conn::connection::{Conn, Rx};
 use crate::pool::inbox::Message;
+use crate::pool::postponed::{PostponedCall, ResumedCalls};
 use crate::pool::shared::OtherPools;
 use crate::pool::worker_pool::Pool;
 use crate::sync::lock;
@@ -109,6 +111,27 @@ impl Pools {
             };
             if Arc::ptr_eq(&current, &self.current()) {
                 return transfer.conn().shut_down();
+            }
+        }
+    }
+}
+
+impl ResumedCalls for Pools {
+    fn resume(&self, call: Box<PostponedCall>) {
+        let at = call.conn.pool.load(Relaxed);
+        let mut message = Message::Resumed(call);
+        loop {
+            let current = self.current();
+            let (before, from) = current.split_at(at.min(current.len()));
+            for pool in from.iter().chain(before) {
+                match pool.inbox.post(message) {
+                    Ok(()) => return,
+                    Err(back) => message = back,
+                }
+            }
+            // After the end of the server nobody is left: the call ends with its connection.
+            if Arc::ptr_eq(&current, &self.current()) {
+                return;
             }
         }
     }

@@ -80,7 +80,7 @@ impl<'r> Calls<'r> for ResumedCalls<'r, '_> {
             peer: postponed.peer,
             record: record.to_vec(),
             began_ns: postponed.began_ns,
-            inbox: postponed.inbox.clone(),
+            pools: postponed.pools.clone(),
             turn: None,
             settled: false,
         };

@@ -260,10 +260,10 @@ impl StreamRound<'_> {
             return false;
         }
         let Some(conn) = self.detached.get().cloned() else { return false };
-        let (began_ns, inbox) = (self.call.get().began_ns, Arc::downgrade(&self.round.pool.inbox));
+        let (began_ns, pools) = (self.call.get().began_ns, self.round.shared().resumed_calls());
         let (peer, record) = (self.peer, record.to_vec());
         let call =
-            PostponedCall { conn, peer, record, began_ns, inbox, turn: None, settled: false };
+            PostponedCall { conn, peer, record, began_ns, pools, turn: None, settled: false };
         let postponed = self.round.postpone(|| call, false);
         if postponed {
             self.round.resumed();

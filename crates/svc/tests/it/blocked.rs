@@ -3,7 +3,7 @@
 use crate::toy::{
     Client, ECHO, PROGRAM, Toy, WAIT_IN, config, datagrams, message, opaque, record, results, until,
 };
-use bowline_svc::{Config, PoolMode, WakePolicy};
+use bowline_svc::{Config, Leader, PoolMode, WakePolicy};
 use std::collections::HashSet;
 use std::io::Write;
 use std::net::Shutdown;
@@ -114,6 +114,39 @@ fn connections_may_end_while_their_calls_are_queued() {
     until("nothing is queued", || toy.server.blocked_calls().is_empty());
     until("all connections are closed", || toy.server.connections() == 0);
     toy.stop();
+}
+
+#[test]
+fn queued_calls_are_run_by_the_pools_that_replace_theirs() {
+    for hangs in [false, true] {
+        let toy = half(WakePolicy::Adaptive);
+        // the first has calls that block, and holds the pool; of the others all calls are queued
+        let mut slow: Vec<Client> = (0..4).map(|_| toy.client()).collect();
+        for xid in 0..4 {
+            slow[0].send(xid, WAIT_IN, &7_u32.to_be_bytes());
+        }
+        toy.until_waiting(4);
+        for (client, first) in slow.iter_mut().zip((0..).step_by(100)).skip(1) {
+            for xid in first..first + 5 {
+                client.send(xid, WAIT_IN, &7_u32.to_be_bytes());
+            }
+        }
+        until("all others are queued", || toy.server.blocked_calls()[0].waiting == 15);
+        toy.server.set_pool_mode(PoolMode::PerCpu).unwrap();
+        until("the first pool has retired", || {
+            toy.server.pools().iter().any(|pool| pool.leader == Leader::Retired)
+        });
+        if hangs {
+            until("they are refused", || toy.server.blocked_calls()[0].refused == 15);
+        }
+        toy.go_on();
+        for client in &mut slow[1..] {
+            for _ in 0..5 {
+                assert_eq!(client.receive().1, u32::from(!hangs).to_be_bytes(), "{hangs}");
+            }
+        }
+        toy.stop();
+    }
 }
 
 #[test]
