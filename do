@@ -13,7 +13,7 @@
 # do check            format, lints, documentation, layers, house rules
 # do instructions     count the instructions of each hot call, and hold them against their limits;
 #                     none may be locked on a cache line that two threads share
-# do program          build the program optimised (profile ci), serve a directory, prove it over the wire, stop
+# do program          build the program a little optimised, serve a directory, prove it over the wire, stop
 # do packages         make the Debian package of that program; lintian checks it, systemd-analyze the units
 # do page             look at the web page of that program in headless Chromium (tests/page)
 # do platforms        check that the program compiles for 64-bit ARM
@@ -416,15 +416,26 @@ instructions() {
   cargo bench --quiet --package bowline-nfs --bench instructions
 }
 
+# The program that CI starts and packs: target/program/debug/bowline (.cargo/program.toml). What was built for the tests, other
+# than our own crates, is not built again: it is linked from there, while no build writes it.
+build_program() {
+  local built=target/program/debug
+  toolchain
+  if [ ! -e $built ] && [ -e target/debug/.cargo-lock ]; then
+    mkdir -p $built
+    flock target/debug/.cargo-lock cp -al target/debug/{deps,build,.fingerprint} $built/ || rm -rf $built
+  fi
+  cargo --config .cargo/program.toml build --quiet --target-dir target/program --package bowline
+}
+
 # The optimised program starts, mounts and reads what it serves, and ends without an error when it is told to.
 program() {
-  toolchain
-  cargo build --quiet --profile ci --package bowline
+  build_program
   local dir pid port=$((20000 + $$ % 20000)) end=$((SECONDS + 60)) status=0
   dir=$(mktemp -d)
   mkdir "$dir/served"
   head -c 300000 /dev/urandom >"$dir/served/file"
-  target/ci/bowline serve --prove --portmap off --port "$port" --state-dir "$dir/state" --control "$dir/control" \
+  target/program/debug/bowline serve --prove --portmap off --port "$port" --state-dir "$dir/state" --control "$dir/control" \
     "$dir/served" >"$dir/output" 2>&1 &
   pid=$!
   until grep -q '^proof: ' "$dir/output" || ! kill -0 $pid 2>/dev/null || [ $SECONDS -ge $end ]; do sleep 0.2; done
@@ -441,9 +452,9 @@ packages() {
   local dir unit
   toolchain
   install systemd-analyze:systemd
-  cargo build --quiet --profile ci --package bowline
+  build_program
   dir=$(mktemp -d)
-  strip --strip-all -o "$dir/bowline" target/ci/bowline
+  strip --strip-all -o "$dir/bowline" target/program/debug/bowline
   deb "$dir/bowline" "$dir" || return 1
   dpkg-deb -x "$dir"/bowline_*.deb "$dir/root"
   for unit in bowline.service bowline.socket; do
@@ -465,15 +476,15 @@ page() {
   [ -d "$tools/node_modules/axe-core" ] ||
     npm install --silent --no-audit --no-fund --prefix "$tools" puppeteer-core@24 axe-core@4 >/dev/null 2>&1 ||
     { not_run "web page in a browser" "the registry of npm is not reachable"; return 0; }
-  cargo build --quiet --profile ci --package bowline
+  build_program
   tidy -quiet -errors crates/admin/page/index.html || return 1
   dir=$(mktemp -d)
-  target/ci/bowline serve --portmap off --port "$port" --metrics 127.0.0.1:$((port + 1)) --state-dir "$dir/state" \
+  target/program/debug/bowline serve --portmap off --port "$port" --metrics 127.0.0.1:$((port + 1)) --state-dir "$dir/state" \
     --control "$dir/control" data=mem: >"$dir/output" 2>&1 &
   pid=$!
   curl --silent --fail --retry 40 --retry-delay 1 --retry-connrefused --output "$dir/metrics" "http://127.0.0.1:$((port + 1))/metrics" &&
     NODE_PATH=$tools/node_modules node tests/page/check.mjs "http://127.0.0.1:$((port + 1))/" \
-      "$(target/ci/bowline token --control "$dir/control")" "$@" || { status=1; cat "$dir/output"; }
+      "$(target/program/debug/bowline token --control "$dir/control")" "$@" || { status=1; cat "$dir/output"; }
   kill -TERM $pid 2>/dev/null
   wait $pid || status=$?
   rm -rf "$dir"

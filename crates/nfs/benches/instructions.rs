@@ -15,7 +15,7 @@
 //!
 //! Seeded hashes decide where a call's keys lie in the tables: one process in ten counts 1 % more, and a rare one 2 %
 //! (of CREATE, from 7,700: up to 8,000). So each call is counted in [`PROCESSES`] processes, two side by side, and the
-//! median is what counts. A limit is 3 % more than the median was when that was last looked at. A change that
+//! median is what counts; in CI in one, if that is within the limit. A limit is 3 % more than the median was when that was last looked at. A change that
 //! makes a call longer has to say so here; one that makes it shorter takes the limit down.
 //!
 //! Before version 4, GETATTR took 1,961, LOOKUP 3,819, ACCESS 2,342, WRITE 3,115. Exports inside of exports, the queue
@@ -346,11 +346,13 @@ fn count(name: &str, process: usize, folder: &Path) -> u64 {
 }
 
 /// The median of the counts of a call, and the most.
-fn count_often(name: &str, folder: &Path) -> (u64, u64) {
-    let mut counts = [0; PROCESSES];
-    for (process, count_of) in counts.iter_mut().enumerate() {
-        *count_of = count(name, process + 1, folder);
+fn count_often(call: &Counted, folder: &Path) -> (u64, u64) {
+    let first = count(call.name, 1, folder);
+    if std::env::var_os("CI").is_some() && first <= call.limit {
+        return (first, first);
     }
+    let mut counts = vec![first];
+    counts.extend((2..=PROCESSES).map(|process| count(call.name, process, folder)));
     counts.sort_unstable();
     (counts[PROCESSES / 2], counts[PROCESSES - 1])
 }
@@ -361,8 +363,9 @@ fn count_all() -> bool {
     std::fs::create_dir_all(&folder).unwrap();
     let (next, within) = (AtomicUsize::new(0), AtomicBool::new(true));
     let count_some = || {
-        while let Some(Counted { name, limit, .. }) = COUNTED.get(next.fetch_add(1, Relaxed)) {
-            let (median, most) = count_often(name, &folder);
+        while let Some(call) = COUNTED.get(next.fetch_add(1, Relaxed)) {
+            let (median, most) = count_often(call, &folder);
+            let Counted { name, limit, .. } = call;
             // nothing was counted if the function's name was not found
             let holds = (1..=*limit).contains(&median);
             let verdict = if holds { "" } else { "  OUTSIDE OF ITS LIMIT" };
