@@ -1,6 +1,7 @@
-//! No locked instruction on a shared line: a hot call, from its record to its reply over a Linux
+//! No locked instruction and no store on a shared line: a hot call, from its record to its reply over a Linux
 //! directory, is run one instruction at a time on two threads. What locked instructions there are
 //! (leaving an epoch of the table of open files) must be on lines that only one of the two touches.
+//! The same holds for all lines that it writes, by any instruction.
 //! The one exception is WRITE, which holds its file by a reference count and counts itself for COMMIT.
 //!
 //! How many instructions a call takes has its limits in `benches/instructions.rs`.
@@ -75,11 +76,23 @@ fn main() {
         let shared: Vec<u64> = lines(a).intersection(&lines(b)).copied().collect();
         let (locked, steps) = (a.locked.len(), a.instructions);
         println!("{call}: {steps} instructions, {locked} locked, {} lines shared", shared.len());
+        let written = |seen: &sys::testing::single_step::Executed| -> BTreeSet<u64> {
+            seen.changed.iter().map(|address| address / LINE).collect()
+        };
+        let both: Vec<u64> = written(a).intersection(&written(b)).copied().collect();
+        println!("  {} lines written, {} of them by both", written(a).len(), both.len());
         if std::env::var_os("BOWLINE_SHOW").is_some() {
             println!("  {:x?}\n  {:x?}", a.locked, b.locked);
+            for line in &both {
+                let words = |seen: &sys::testing::single_step::Executed| -> Vec<u64> {
+                    seen.changed.iter().copied().filter(|word| word / LINE == *line).collect()
+                };
+                println!("  both: {:x?} {:x?}", words(a), words(b));
+            }
         }
         if call == "control" {
             assert_eq!(shared.len(), 1, "a shared counter is seen as one");
+            assert_eq!(both.len(), 1, "and so is that it was written");
         } else {
             assert!(steps > 300, "the call was made");
             // a WRITE may sleep in the disk, so it counts as a user of its file meanwhile; and as a change of it, when it
@@ -91,6 +104,8 @@ fn main() {
             let users = words(a).intersection(&words(b)).count();
             assert!(shared.len() <= allowed, "{call} locks shared lines: {shared:x?}");
             assert!(users <= allowed, "{call} locks {users} words that the other locks");
+            let allowed = usize::from(call.starts_with("WRITE")) * 2;
+            assert!(both.len() <= allowed, "{call} writes lines that the other writes: {both:x?}");
         }
     }
     println!("locked: ok");

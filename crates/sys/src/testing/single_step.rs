@@ -7,7 +7,11 @@
 //! step: what the kernel does is not seen.
 //!
 //! Locked are instructions with a LOCK prefix, and XCHG with memory, which locks without one.
+//!
+//! Which lines of memory the piece wrote is found by comparing the program's writable memory before and after it. A store
+//! of the value that was there is not seen; what another thread of the child stores meanwhile is taken for the piece's.
 
+use std::collections::BTreeSet;
 use std::io;
 
 /// What was seen between two marks.
@@ -17,6 +21,8 @@ pub struct Executed {
     pub instructions: u64,
     /// Addresses that locked instructions worked on, in their order.
     pub locked: Vec<u64>,
+    /// Words of eight bytes, by their addresses, that have other bytes after it than before.
+    pub changed: BTreeSet<u64>,
 }
 
 /// Gives up after so many instructions: the second mark was not met.
@@ -88,6 +94,7 @@ fn go_on(thread: libc::pid_t, signal: i32) -> io::Result<()> {
 #[cfg(target_arch = "x86_64")]
 fn step_to_mark(thread: libc::pid_t) -> io::Result<Executed> {
     let mut seen = Executed::default();
+    let before = Memory::read(thread)?;
     while seen.instructions < STEPS_MAX {
         let registers = registers(thread)?;
         let code = code(thread, registers.rip)?;
@@ -107,6 +114,7 @@ fn step_to_mark(thread: libc::pid_t) -> io::Result<Executed> {
             return Err(io::Error::other("the traced program ended between two marks"));
         }
         if libc::WSTOPSIG(status) == libc::SIGSTOP {
+            seen.changed = before.changed(&Memory::read(thread)?);
             return Ok(seen);
         }
         seen.instructions += 1;
@@ -117,6 +125,53 @@ fn step_to_mark(thread: libc::pid_t) -> io::Result<Executed> {
 #[cfg(not(target_arch = "x86_64"))]
 fn step_to_mark(_: libc::pid_t) -> io::Result<Executed> {
     Err(io::ErrorKind::Unsupported.into())
+}
+
+/// The memory that the traced program can write and that no file is behind, or only privately: each range and its bytes.
+#[cfg(target_arch = "x86_64")]
+struct Memory(Vec<(u64, Vec<u8>)>);
+
+#[cfg(target_arch = "x86_64")]
+impl Memory {
+    /// Bytes that are compared at once.
+    const WORD: usize = 8;
+
+    fn read(thread: libc::pid_t) -> io::Result<Self> {
+        use std::os::unix::fs::FileExt;
+        let maps = std::fs::read_to_string(format!("/proc/{thread}/maps"))?;
+        let memory = std::fs::File::open(format!("/proc/{thread}/mem"))?;
+        let mut ranges = Vec::new();
+        for line in maps.lines() {
+            let mut fields = line.split(' ');
+            let (Some(range), Some(rights)) = (fields.next(), fields.next()) else { continue };
+            let Some((start, end)) = range.split_once('-') else { continue };
+            let address = |text| u64::from_str_radix(text, 16).map_err(io::Error::other);
+            let (start, end) = (address(start)?, address(end)?);
+            if rights.starts_with("rw") && rights.ends_with('p') {
+                let mut bytes = vec![0; usize::try_from(end - start).unwrap_or(0)];
+                memory.read_exact_at(&mut bytes, start)?;
+                ranges.push((start, bytes));
+            }
+        }
+        Ok(Self(ranges))
+    }
+
+    /// The words that differ in the other, in ranges that both have.
+    fn changed(&self, after: &Self) -> BTreeSet<u64> {
+        let mut changed = BTreeSet::new();
+        for (start, before) in &self.0 {
+            let Some((_, after)) = after.0.iter().find(|(other, _)| other == start) else {
+                continue;
+            };
+            let words = before.chunks(Self::WORD).zip(after.chunks(Self::WORD));
+            for (at, (before, after)) in (*start..).step_by(Self::WORD).zip(words) {
+                if before != after {
+                    changed.insert(at);
+                }
+            }
+        }
+        changed
+    }
 }
 
 #[cfg(target_arch = "x86_64")]
