@@ -1,5 +1,5 @@
-//! `cargo xtask kernel-bar [--program FILE] [--seconds N] [PART...]`: Bowline beside the kernel's own server and Ganesha, in an emulated
-//! machine (`tests/speed/emulated/run`).
+//! `cargo xtask kernel-bar [--program FILE] [--seconds N] [--vers V] [PART...]`: Bowline beside the kernel's own server and Ganesha, in an
+//! emulated machine (`tests/speed/emulated/run`), over version 3 of NFS or another.
 //!
 //! Each part is one boot of less than five minutes: a machine, a peer and the loads whose names contain a text, for example
 //! `counted/knfsd/getattr`. Without parts all are measured ([`parts`]). What a part measures replaces the same rows of
@@ -12,7 +12,11 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Texts that divide the loads into parts.
+/// The version that is spoken if no other is named.
+const VERSION: &str = "3";
+/// Versions that can be compared.
+const VERSIONS: [&str; 4] = [VERSION, "4.0", "4.1", "4.2"];
+/// Texts that divide the loads into parts; of those of version 4 the empty call has another name, and more are there.
 const LOADS: [&str; 10] = [
     "null",
     "getattr",
@@ -24,6 +28,10 @@ const LOADS: [&str; 10] = [
     "write",
     "create",
     "readdirplus",
+];
+const LOADS_4: [&str; 11] = [
+    "sequence", "getattr", "access", "lookup", "read 4", "read 32", "read 1 m", "write", "create",
+    "readdir", "open",
 ];
 /// A boot is ended after so long, unless `--seconds` allows more: where other programs run beside.
 const BOOT_SECONDS: u32 = 290;
@@ -62,13 +70,14 @@ impl Machine {
 #[derive(Debug, PartialEq, Eq)]
 struct Part {
     machine: Machine,
+    version: String,
     peer: String,
     loads: String,
 }
 
 impl Part {
-    /// Of `MACHINE/PEER/LOADS`.
-    fn parse(text: &str) -> Result<Self> {
+    /// Of `MACHINE/PEER/LOADS`, over a version.
+    fn parse(text: &str, version: &str) -> Result<Self> {
         let mut words = text.splitn(3, '/');
         let (machine, peer, loads) = (words.next(), words.next(), words.next());
         let (Some(machine), Some(peer), Some(loads)) = (machine, peer, loads) else {
@@ -77,7 +86,8 @@ impl Part {
         let machine =
             [Machine::Counted, Machine::TwoCpus].into_iter().find(|m| m.name() == machine);
         let machine = machine.context("a machine is counted or two-cpus")?;
-        Ok(Self { machine, peer: peer.to_owned(), loads: loads.to_owned() })
+        let version = version.to_owned();
+        Ok(Self { machine, version, peer: peer.to_owned(), loads: loads.to_owned() })
     }
 
     fn name(&self) -> String {
@@ -85,11 +95,16 @@ impl Part {
     }
 }
 
-/// All parts: both machines beside the kernel's server, and instructions beside Ganesha.
-fn parts() -> Vec<Part> {
-    let of = |machine, peer: &str| {
-        let peer = peer.to_owned();
-        LOADS.map(move |loads| Part { machine, peer: peer.clone(), loads: loads.to_owned() })
+/// All parts of a version: both machines beside the kernel's server, and instructions beside Ganesha.
+fn parts(version: &str) -> Vec<Part> {
+    let texts = if version == VERSION { &LOADS[..] } else { &LOADS_4[..] };
+    let of = |machine, peer: &'static str| {
+        texts.iter().map(move |loads| Part {
+            machine,
+            version: version.to_owned(),
+            peer: peer.to_owned(),
+            loads: (*loads).to_owned(),
+        })
     };
     let counted = of(Machine::Counted, "knfsd").into_iter().chain(of(Machine::Counted, "ganesha"));
     counted.chain(of(Machine::TwoCpus, "knfsd")).collect()
@@ -107,12 +122,28 @@ struct Medians {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Row {
     machine: Machine,
+    #[serde(default = "version_3")]
+    version: String,
     peer: String,
     load: String,
     /// When it was measured, to the day.
     date: String,
     bowline: Medians,
     other: Medians,
+}
+
+impl Row {
+    /// The load, with the version if it is not 3.
+    fn label(&self) -> String {
+        match self.version.as_str() {
+            VERSION => self.load.clone(),
+            version => format!("{} ({version})", self.load),
+        }
+    }
+}
+
+fn version_3() -> String {
+    VERSION.to_owned()
 }
 
 /// What `bowline bench compare --json` writes, as far as it is used.
@@ -150,7 +181,7 @@ fn median(values: &[f64]) -> Option<f64> {
 /// Measures what is asked for, and writes the data and the page.
 pub fn run(root: &Path, args: &[String]) -> Result<()> {
     let (mut program, mut wanted) = (root.join(PROGRAM), Vec::new());
-    let mut boot_seconds = BOOT_SECONDS;
+    let (mut boot_seconds, mut version) = (BOOT_SECONDS, VERSION);
     let mut args = args.iter();
     while let Some(arg) = args.next() {
         if arg == "--program" {
@@ -158,9 +189,14 @@ pub fn run(root: &Path, args: &[String]) -> Result<()> {
         } else if arg == "--seconds" {
             let seconds = args.next().context("--seconds needs a number")?;
             boot_seconds = seconds.parse().with_context(|| format!("--seconds {seconds}"))?;
+        } else if arg == "--vers" {
+            version = args.next().context("--vers needs a version")?;
         } else {
-            wanted.push(Part::parse(arg)?);
+            wanted.push(arg);
         }
+    }
+    if !VERSIONS.contains(&version) {
+        bail!("--vers {version}: one of {}", VERSIONS.join(", "));
     }
     if !program.exists() {
         bail!(
@@ -169,7 +205,8 @@ pub fn run(root: &Path, args: &[String]) -> Result<()> {
         );
     }
     let program = program.canonicalize()?;
-    let wanted = if wanted.is_empty() { parts() } else { wanted };
+    let named: Result<Vec<_>> = wanted.iter().map(|text| Part::parse(text, version)).collect();
+    let wanted = if wanted.is_empty() { parts(version) } else { named? };
     for part in &wanted {
         let rows = measure(root, &program, boot_seconds, part).with_context(|| part.name())?;
         let data = root.join(DATA);
@@ -188,8 +225,9 @@ pub fn run(root: &Path, args: &[String]) -> Result<()> {
 /// Boots once, for as many seconds as are allowed.
 fn measure(root: &Path, program: &Path, boot_seconds: u32, part: &Part) -> Result<Vec<Row>> {
     let (program, peer, loads) = (program.display(), &part.peer, &part.loads);
+    let version = &part.version;
     let command = format!(
-        "'{program}' bench compare --peer {peer} --quick --only '{loads}' --json /run/figures >/run/table 2>&1 || \
+        "'{program}' bench compare --peer {peer} --vers {version} --quick --only '{loads}' --json /run/figures >/run/table 2>&1 || \
          {{ cat /run/table; exit 1; }}; cat /run/figures"
     );
     let output = Command::new(root.join("tests/speed/emulated/run"))
@@ -214,6 +252,7 @@ fn rows(part: &Part, comparison: &Comparison) -> Result<Vec<Row>> {
         };
         Ok(Row {
             machine: part.machine,
+            version: part.version.clone(),
             peer: part.peer.clone(),
             load: compared.load.clone(),
             date: comparison.started.chars().take(10).collect(),
@@ -224,11 +263,12 @@ fn rows(part: &Part, comparison: &Comparison) -> Result<Vec<Row>> {
     comparison.loads.iter().map(row).collect()
 }
 
-/// New rows take the place of those of the same machine, peer and load; others follow.
+/// New rows take the place of those of the same machine, version, peer and load; others follow.
 fn replace(all: &mut Vec<Row>, new: Vec<Row>) {
     for row in new {
         let same = |old: &&mut Row| {
-            (old.machine, &old.peer, &old.load) == (row.machine, &row.peer, &row.load)
+            (old.machine, &old.version, &old.peer, &old.load)
+                == (row.machine, &row.version, &row.peer, &row.load)
         };
         match all.iter_mut().find(same) {
             Some(old) => *old = row,
@@ -249,8 +289,8 @@ const INTRODUCTION: &str = "\
 
 Made by `cargo xtask kernel-bar`, which boots Debian's kernel in an emulated machine (QEMU without KVM,
 [tests/speed/emulated](../../tests/speed/emulated/run)) and runs `bowline bench compare` in it: the kernel's server (knfsd) with its default
-of 8 threads, files in memory, 16 clients (8 for 1 MiB), the same load generator for all. Medians of three rounds; `cargo xtask kernel-bar PART` measures a part
-again, for example `counted/knfsd/getattr`.
+of 8 threads, files in memory, 16 clients (8 for 1 MiB), the same load generator for all. Version 3 where no other is named. Medians of three rounds; `cargo xtask kernel-bar PART` measures a part
+again, for example `counted/knfsd/getattr`, and `--vers 4.1` does so over that version.
 
 ";
 const COUNTED: &str = "\
@@ -282,14 +322,15 @@ fn page(all: &[Row]) -> String {
     };
     for row in of(Machine::Counted) {
         let is_same = |other: &&Row| {
-            other.machine == Machine::Counted && other.peer == "ganesha" && other.load == row.load
+            (other.machine, other.peer.as_str()) == (Machine::Counted, "ganesha")
+                && (&other.version, &other.load) == (&row.version, &row.load)
         };
         let ganesha = all.iter().find(is_same);
         let ganesha = ganesha.map_or_else(|| "–".into(), |row| instructions(row.other));
         let _ = writeln!(
             text,
             "| {} | {} | {} | {ganesha} | {:.2} | {:.2} | {} |",
-            row.load,
+            row.label(),
             instructions(row.bowline),
             instructions(row.other),
             row.bowline.us_per_call / row.other.us_per_call,
@@ -303,7 +344,7 @@ fn page(all: &[Row]) -> String {
         let _ = writeln!(
             text,
             "| {} | {:.2} | {:.2} | {} |",
-            row.load,
+            row.label(),
             row.bowline.us_per_call / row.other.us_per_call,
             row.bowline.calls_per_s / row.other.calls_per_s,
             row.date,
@@ -327,7 +368,7 @@ fn instructions(medians: Medians) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Comparison, Machine, Part, data_text, page, parts, replace, rows};
+    use super::{Comparison, Machine, Part, VERSIONS, data_text, page, parts, replace, rows};
 
     const JSON: &str = r#"{"started": "2026-11-24T08:00:00Z", "loads": [{"load": "NULL", "figures": [
         {"server": "bowline", "us_per_call": [15.0, 16.0, 15.5], "calls_per_s": [1.0, 3.0, 2.0]},
@@ -335,16 +376,20 @@ mod tests {
 
     #[test]
     fn a_part_is_a_machine_a_peer_and_a_text() {
-        let part = Part::parse("two-cpus/knfsd/read 1 m").unwrap();
+        let part = Part::parse("two-cpus/knfsd/read 1 m", "3").unwrap();
         assert_eq!(part.machine, Machine::TwoCpus);
         assert_eq!((part.peer.as_str(), part.loads.as_str()), ("knfsd", "read 1 m"));
-        assert!(Part::parse("three/knfsd/null").is_err() && Part::parse("counted").is_err());
-        assert!(parts().iter().all(|part| Part::parse(&part.name()).unwrap() == *part));
+        assert!(Part::parse("three/knfsd/null", "3").is_err());
+        assert!(Part::parse("counted", "3").is_err());
+        for version in VERSIONS {
+            let all = parts(version);
+            assert!(all.iter().all(|part| Part::parse(&part.name(), version).unwrap() == *part));
+        }
     }
 
     #[test]
     fn the_page_has_medians_ratios_and_the_day() {
-        let part = Part::parse("counted/knfsd/null").unwrap();
+        let part = Part::parse("counted/knfsd/null", "3").unwrap();
         let comparison: Comparison = serde_json::from_str(JSON).unwrap();
         let mut all = rows(&part, &comparison).unwrap();
         replace(&mut all, rows(&part, &comparison).unwrap());
@@ -354,6 +399,10 @@ mod tests {
         let text = page(&all);
         let line = "| NULL | 15 500 | 31 000 | 31 000 | 0.50 | 0.50 | 2026-11-24 |";
         assert!(text.contains(line), "{text}");
+        let part = Part { version: "4.1".into(), peer: "knfsd".into(), ..ganesha };
+        replace(&mut all, rows(&part, &comparison).unwrap());
+        assert_eq!(all.len(), 3, "another version is another row");
+        assert!(page(&all).contains("| NULL (4.1) | 15 500 | 31 000 | – |"), "{}", page(&all));
         assert_eq!(
             serde_json::from_str::<Vec<super::Row>>(&data_text(&all).unwrap()).unwrap(),
             all

@@ -1,7 +1,8 @@
 //! The lower bound: a server that answers every call with a canned reply of the right size and does nothing
 //! else. The work that no server can avoid is done as cheaply as the kernel can: the data of a WRITE goes
 //! to a file in memory, that of a READ comes out of one, by sendfile from [`SENDFILE_MIN`] on, and CREATE
-//! and REMOVE create and remove a file (`canned/created_files.rs`). There are as many files as the loads
+//! and REMOVE create and remove a file (`canned/created_files.rs`). COMPOUND of version 4 is answered by the operation
+//! that it is about (`canned/compound.rs`). There are as many files as the loads
 //! have, of the same length, and they are accessed in the same order (WRITEs sequentially in a file of the
 //! connection's own, READs at random): reading or writing the same few pages all the time would keep them
 //! in the processor's caches, which no real server can do.
@@ -13,11 +14,13 @@
 //!
 //! Invariant: a connection belongs to one loop; no other thread uses it.
 
+mod compound;
 mod created_files;
 
 use crate::load::{FILE_BYTES, FILES, Rng};
 use created_files::CreatedFiles;
 use proto::nfs3::procedure as p;
+use proto::nfs4::{self, op};
 use std::collections::{HashMap, VecDeque};
 use std::fs::File;
 use std::io::{self, ErrorKind, IoSlice, Read};
@@ -40,8 +43,41 @@ const ALL_FILES: usize = 16;
 const HEADER: usize = 28;
 /// Bytes of a `post_op_attr` with attributes (RFC 1813 §2.6).
 const POST_OP_ATTR: usize = 88;
-/// Offset of the procedure in a call, its mark included.
+/// Offsets of the version and of the procedure in a call, its mark included.
+const VERSION_AT: usize = 20;
 const PROCEDURE_AT: usize = 24;
+/// Bytes of a call by which it is known; of version 4 more.
+const KNOWN_BY: usize = PROCEDURE_AT + 4;
+
+/// The word of a call at an offset; 0 behind its end.
+fn word(call: &[u8], at: usize) -> u32 {
+    call.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |bytes| u32::from_be_bytes(*bytes))
+}
+
+/// Bytes of the record that begins so, its mark included.
+fn record_len(head: &[u8]) -> usize {
+    (word(head, 0) & 0x7fff_ffff) as usize + 4
+}
+
+/// Whether a call that begins so is a COMPOUND.
+fn is_compound(head: &[u8]) -> bool {
+    word(head, VERSION_AT) == nfs4::VERSION && word(head, PROCEDURE_AT) == nfs4::procedure::COMPOUND
+}
+
+/// How many bytes of a call are needed to answer it, of which these are the first.
+fn needed(head: &[u8]) -> usize {
+    if head.len() >= KNOWN_BY && is_compound(head) {
+        record_len(head).min(compound::HEAD_MAX)
+    } else {
+        KNOWN_BY
+    }
+}
+
+/// Replies that were made once.
+struct Canned {
+    zeros: Vec<u8>,
+    compounds: compound::Replies,
+}
 
 /// One connection of a loop.
 struct Peer {
@@ -150,7 +186,8 @@ fn answer(epoll: &Epoll, inbox: &Inbox, files: &Files) -> io::Result<()> {
     let mut peers: HashMap<u64, Peer> = HashMap::new();
     let mut events = Events::with_capacity(256);
     let mut buffer = vec![0; RECEIVE];
-    let canned = vec![0; SENDFILE_MIN + HEADER + POST_OP_ATTR + 40];
+    let zeros = vec![0; SENDFILE_MIN + HEADER + POST_OP_ATTR + 40];
+    let canned = Canned { zeros, compounds: compound::Replies::new() };
     loop {
         epoll.wait(&mut events, None)?;
         for index in 0..events.len() {
@@ -176,6 +213,16 @@ fn answer(epoll: &Epoll, inbox: &Inbox, files: &Files) -> io::Result<()> {
     }
 }
 
+/// The count of a READ, which is the last word of its record, as far as there are files.
+fn asked_count(head: &[u8]) -> usize {
+    (word(head, record_len(head) - 4) as usize).min(FILE_BYTES)
+}
+
+/// How many of so many bytes, a multiple of four as the loads ask for, are sent out of a file, and how many are copied.
+const fn sent_and_kept(count: usize) -> (usize, usize) {
+    if count >= SENDFILE_MIN { (count, 0) } else { (0, count) }
+}
+
 impl Peer {
     fn new(stream: TcpStream, token: u64) -> Self {
         let own = usize::try_from(token).unwrap_or(0);
@@ -196,7 +243,7 @@ impl Peer {
     }
 
     /// One receive, the replies to the calls in it, one send. True: the send buffer is full.
-    fn visit(&mut self, buffer: &mut [u8], canned: &[u8], files: &Files) -> io::Result<bool> {
+    fn visit(&mut self, buffer: &mut [u8], canned: &Canned, files: &Files) -> io::Result<bool> {
         if self.sent < self.out.len() || !self.between.is_empty() {
             return self.flush(files);
         }
@@ -217,15 +264,16 @@ impl Peer {
             if input.is_empty() {
                 break;
             }
-            if self.head.is_empty() && input.len() >= PROCEDURE_AT + 4 {
+            if self.head.is_empty() && input.len() >= needed(input) {
                 // the usual case: nothing is copied
                 self.begin(input, canned, files)?;
                 continue;
             }
-            let (now, rest) = input.split_at((PROCEDURE_AT + 4 - self.head.len()).min(input.len()));
+            let missing = needed(&self.head).saturating_sub(self.head.len());
+            let (now, rest) = input.split_at(missing.min(input.len()));
             self.head.extend_from_slice(now);
             input = rest;
-            if self.head.len() >= PROCEDURE_AT + 4 {
+            if self.head.len() >= needed(&self.head) {
                 let head = std::mem::take(&mut self.head);
                 self.begin(&head, canned, files)?;
                 self.skip -= head.len();
@@ -239,21 +287,15 @@ impl Peer {
     ///
     /// # Errors
     /// Those of the files.
-    fn begin(&mut self, head: &[u8], canned: &[u8], files: &Files) -> io::Result<()> {
-        let word = |at: usize| {
-            head.get(at..)
-                .and_then(<[u8]>::first_chunk)
-                .map_or(0, |bytes| u32::from_be_bytes(*bytes))
-        };
-        let record = (word(0) & 0x7fff_ffff) as usize;
-        self.skip = record + 4;
-        let procedure = word(PROCEDURE_AT);
+    fn begin(&mut self, head: &[u8], canned: &Canned, files: &Files) -> io::Result<()> {
+        self.skip = record_len(head);
+        if is_compound(head) {
+            return self.begin_compound(head, canned, files);
+        }
+        let procedure = word(head, PROCEDURE_AT);
         self.writes = procedure == p::WRITE;
-        // the count of a READ is the last word of its record
-        let count = if procedure == p::READ { word(record) as usize } else { 0 };
-        let count = count.min(FILE_BYTES);
-        let sent = if count >= SENDFILE_MIN { count } else { 0 }; // a multiple of four, as the loads request
-        let kept = count - sent;
+        let count = if procedure == p::READ { asked_count(head) } else { 0 };
+        let (sent, kept) = sent_and_kept(count);
         let body = match procedure {
             p::NULL => 0,
             p::GETATTR => 4 + 84,
@@ -265,31 +307,64 @@ impl Peer {
             p::REMOVE => 4 + 28 + POST_OP_ATTR,
             _ => 4 + POST_OP_ATTR,
         };
-        let len = u32::try_from(HEADER - 4 + body + sent).unwrap_or(u32::MAX) | 0x8000_0000;
-        self.out.extend_from_slice(&len.to_be_bytes());
-        self.out.extend_from_slice(head.get(4..8).unwrap_or_default());
-        // REPLY, accepted, no verifier, SUCCESS, NFS3_OK, and zeros: no attributes, no data counted
-        self.out.extend_from_slice(&1_u32.to_be_bytes());
-        let zeros = HEADER - 12 + body;
+        self.put_header(head, body + sent);
+        // NFS3_OK and zeros: no attributes, no data counted
         let start = self.out.len();
-        self.out.extend_from_slice(canned.get(..zeros).unwrap_or_default());
-        self.fix_lengths(start + HEADER - 12, procedure, count);
+        self.out.extend_from_slice(canned.zeros.get(..body).unwrap_or_default());
+        self.fix_lengths(start, procedure, count);
         match procedure {
             p::CREATE => self.making(files)?.make()?,
             p::REMOVE => self.making(files)?.remove()?,
             _ => {}
         }
-        if count > 0 {
-            let piece = self.draw(count);
-            if sent > 0 {
-                self.between.push_back((self.out.len(), piece));
-            } else {
-                let data = self.out.len() - kept;
-                let place = self.out.get_mut(data..).unwrap_or_default();
-                files.at(piece.file)?.read_exact_at(place, piece.offset)?;
-            }
+        self.put_data(count, files)
+    }
+
+    /// The same for a COMPOUND.
+    fn begin_compound(&mut self, head: &[u8], canned: &Canned, files: &Files) -> io::Result<()> {
+        let main = compound::main_op(head);
+        self.writes = main.op == op::WRITE;
+        let count = if main.op == op::READ { asked_count(head) } else { 0 };
+        let body = canned.compounds.to(main);
+        self.put_header(head, body.len() + count);
+        self.out.extend_from_slice(body);
+        if let Some(len) = self.out.last_chunk_mut().filter(|_| count > 0) {
+            *len = u32::try_from(count).unwrap_or(0).to_be_bytes();
         }
-        Ok(())
+        let (_, kept) = sent_and_kept(count);
+        self.out.extend_from_slice(canned.zeros.get(..kept).unwrap_or_default());
+        match main.op {
+            op::OPEN if main.creates => self.making(files)?.make()?,
+            op::REMOVE => self.making(files)?.remove()?,
+            _ => {}
+        }
+        self.put_data(count, files)
+    }
+
+    /// The header of the reply to a call that begins so, and that has a body of so many bytes: REPLY, accepted, no
+    /// verifier, SUCCESS.
+    fn put_header(&mut self, head: &[u8], body: usize) {
+        let len = u32::try_from(HEADER - 4 + body).unwrap_or(u32::MAX) | 0x8000_0000;
+        self.out.extend_from_slice(&len.to_be_bytes());
+        self.out.extend_from_slice(head.get(4..8).unwrap_or_default());
+        self.out.extend_from_slice(&1_u32.to_be_bytes());
+        self.out.extend_from_slice(&[0; HEADER - 12]);
+    }
+
+    /// The data of a READ: into the room at the end of what is queued, or queued as a range.
+    fn put_data(&mut self, count: usize, files: &Files) -> io::Result<()> {
+        if count == 0 {
+            return Ok(());
+        }
+        let piece = self.draw(count);
+        let (sent, kept) = sent_and_kept(count);
+        if sent > 0 {
+            self.between.push_back((self.out.len(), piece));
+            return Ok(());
+        }
+        let data = self.out.len() - kept;
+        let place = self.out.get_mut(data..).unwrap_or_default();
+        files.at(piece.file)?.read_exact_at(place, piece.offset)
     }
 
     fn making(&mut self, files: &Files) -> io::Result<&mut CreatedFiles> {
@@ -409,7 +484,7 @@ impl Peer {
 
 #[cfg(test)]
 mod tests {
-    use crate::load::{FileSet, LiveCounters, Plan, Workload, run};
+    use crate::load::{FileSet, LiveCounters, Plan, Version, Workload, run};
     use std::net::TcpListener;
     use std::sync::Arc;
     use std::sync::atomic::AtomicBool;
@@ -430,7 +505,7 @@ mod tests {
         while std::net::TcpStream::connect(server).is_err() {
             assert!(std::time::Instant::now() < until, "the bound does not listen");
         }
-        for (workload, size) in [
+        let loads = [
             (Workload::Null, 4096),
             (Workload::Getattr, 4096),
             (Workload::Access, 4096),
@@ -439,10 +514,14 @@ mod tests {
             (Workload::Read, 1 << 20),
             (Workload::Write, 300_000),
             (Workload::Create, 4096),
-        ] {
+            (Workload::OpenClose, 4096),
+        ];
+        let versions = [Version::V3, Version::V40, Version::V41];
+        let all = loads.iter().flat_map(|load| versions.map(|version| (load, version)));
+        for ((workload, size), version) in all.filter(|((load, _), v)| load.fits(*v)) {
             let mut plan = Plan::new(server, "/", workload.clone());
-            (plan.clients, plan.depth, plan.size) = (2, 3, size);
-            (plan.warmup, plan.time) = (Duration::ZERO, Duration::from_millis(500));
+            (plan.version, plan.clients, plan.depth, plan.size) = (version, 2, 3, *size);
+            (plan.warmup, plan.time) = (Duration::ZERO, Duration::from_millis(200));
             let file_set = Arc::new(FileSet::synthetic(&plan));
             let run =
                 run(&plan, &file_set, &LiveCounters::new(1), &AtomicBool::new(false)).unwrap();

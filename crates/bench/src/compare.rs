@@ -1,6 +1,6 @@
 //! Bowline against another server: the same loads in turn, and the µs of server CPU per call of each.
 //!
-//! Each load runs round after round on Bowline, the peer, and the bound (`canned`), which only moves bytes. The bound
+//! All speak one version of NFS. Each load runs round after round on Bowline, the peer, and the bound (`canned`), which only moves bytes. The bound
 //! runs with one loop and with one on each CPU; the variant with the lower median is used. Ratios are taken inside a
 //! round. All servers see the same client and the same machine, and export the same directory in memory (tmpfs), so
 //! that no disk is measured; a trial from which the machine's host took CPU time is repeated. Absolute figures of
@@ -14,7 +14,7 @@ use crate::experiments::{
     MeasuredLoad, RunContext, RunError, measure_load, median, spread, target_server,
 };
 use crate::lab::Namespace;
-use crate::load::{FileSet, Plan, Proto, Workload};
+use crate::load::{FileSet, Plan, Proto, Version, Workload};
 use crate::servers::{
     Placement, ScratchDir, ServerError, TestServer, bowline, command, ganesha, knfsd,
 };
@@ -50,8 +50,7 @@ const BOUNDS_AT: usize = 2;
 
 /// One load of the comparison.
 pub struct Load {
-    /// Its name, as in the table.
-    pub name: &'static str,
+    name: &'static str,
     workload: Workload,
     proto: Proto,
     clients: usize,
@@ -73,7 +72,29 @@ const fn udp(name: &'static str, workload: Workload, size: u32) -> Load {
     Load { name, workload, proto: Proto::Udp, clients: 16, depth: 1, size }
 }
 
-static LOADS: [Load; 21] = [
+impl Load {
+    /// Its name, as in the table of a version: what is NULL in version 3 is SEQUENCE alone since version 4.1.
+    pub fn name_in(&self, version: Version) -> String {
+        match (&self.workload, version) {
+            (Workload::Null, Version::V41 | Version::V42) => {
+                self.name.replacen("NULL", "SEQUENCE", 1)
+            }
+            (Workload::Create, version) if version.opens() => "CREATE, CLOSE and REMOVE".into(),
+            (Workload::Readdirplus, version) if version.opens() => {
+                self.name.replacen("READDIRPLUS", "READDIR with attributes", 1)
+            }
+            _ => self.name.to_owned(),
+        }
+    }
+
+    /// Whether the version has it.
+    const fn fits(&self, version: Version) -> bool {
+        let is_over_udp = matches!(self.proto, Proto::Udp);
+        self.workload.fits(version) && !(version.opens() && is_over_udp)
+    }
+}
+
+static LOADS: [Load; 22] = [
     tcp("NULL", Workload::Null, 16, 1, 0),
     tcp("NULL, 64 clients", Workload::Null, 64, 1, 0),
     tcp("NULL, 4 x 16 in flight", Workload::Null, 4, 16, 0),
@@ -89,6 +110,7 @@ static LOADS: [Load; 21] = [
     tcp("WRITE 1 MiB", Workload::Write, 8, 1, 1 << 20),
     tcp("CREATE and REMOVE", Workload::Create, 16, 1, 0),
     tcp("untar, 4 KiB", Workload::Untar, 16, 1, 4 << 10),
+    tcp("OPEN and CLOSE", Workload::OpenClose, 16, 1, 0),
     tcp("LOCK and UNLOCK", Workload::Lock, 16, 1, 0),
     tcp("LOCK and UNLOCK, 4 x 16 in flight", Workload::Lock, 4, 16, 0),
     tcp("READDIRPLUS 8 KiB", Workload::Readdirplus, 16, 1, 8 << 10),
@@ -97,17 +119,20 @@ static LOADS: [Load; 21] = [
     udp("READ 32 KiB, UDP", Workload::Read, 32 << 10),
 ];
 
-/// The loads whose names contain one of `parts`, in any case; all if there are none.
+/// The loads of a version whose names contain one of `parts`, in any case; all if there are none.
 ///
 /// # Errors
 /// The one of `parts` that no name contains.
-pub fn loads(parts: &[String]) -> Result<Vec<&'static Load>, &str> {
-    let has = |load: &Load, part: &str| load.name.to_lowercase().contains(&part.to_lowercase());
-    if let Some(none) = parts.iter().find(|part| !LOADS.iter().any(|load| has(load, part))) {
+pub fn loads(version: Version, parts: &[String]) -> Result<Vec<&'static Load>, &str> {
+    let has = |load: &Load, part: &str| {
+        load.name_in(version).to_lowercase().contains(&part.to_lowercase())
+    };
+    let all: Vec<&Load> = LOADS.iter().filter(|load| load.fits(version)).collect();
+    if let Some(none) = parts.iter().find(|part| !all.iter().any(|load| has(load, part))) {
         return Err(none);
     }
     let wanted = |load: &&Load| parts.is_empty() || parts.iter().any(|part| has(load, part));
-    Ok(LOADS.iter().filter(wanted).collect())
+    Ok(all.into_iter().filter(wanted).collect())
 }
 
 /// One server's figures for one load.
@@ -154,6 +179,8 @@ pub struct Compared {
 pub struct Comparison {
     /// When it began.
     pub started: String,
+    /// The version of NFS: `3`, `4.1`.
+    pub version: String,
     /// Seconds of each load.
     pub seconds: f64,
     /// The directory on disk that held the files; `None`: in memory.
@@ -191,9 +218,19 @@ impl Compared {
     }
 }
 
-/// Runs `loads` on Bowline, the peer and the bound, `rounds` times in turn; in a private network if possible, so
-/// that no port conflicts and the machine's own services are not involved. The exported tree is made in the
-/// directory `below`, or in memory.
+/// How a comparison is made.
+#[derive(Debug, Clone, Copy)]
+pub struct Terms<'a> {
+    /// The version of NFS.
+    pub version: Version,
+    /// How often each load runs on each server.
+    pub rounds: u32,
+    /// The exported tree is made in this directory, or in memory.
+    pub below: Option<&'a Path>,
+}
+
+/// Runs `loads` of a version on Bowline, the peer and the bound in turn; in a private network if possible, so
+/// that no port conflicts and the machine's own services are not involved.
 ///
 /// # Errors
 /// [`RunError`]: the peer is not installed, a server does not start, or the user stops it before anything
@@ -202,12 +239,11 @@ pub fn compare(
     peer: &Peer,
     loads: &[&Load],
     ctx: &RunContext<'_>,
-    rounds: u32,
-    below: Option<&Path>,
+    terms: Terms<'_>,
 ) -> Result<Comparison, RunError> {
     match Namespace::new("compare") {
-        Ok(network) => network.run(|| compare_here(peer, loads, ctx, rounds, below))?,
-        Err(_) => compare_here(peer, loads, ctx, rounds, below),
+        Ok(network) => network.run(|| compare_here(peer, loads, ctx, terms))?,
+        Err(_) => compare_here(peer, loads, ctx, terms),
     }
 }
 
@@ -216,8 +252,7 @@ fn compare_here(
     peer: &Peer,
     loads: &[&Load],
     ctx: &RunContext<'_>,
-    rounds: u32,
-    below: Option<&Path>,
+    Terms { version, rounds, below }: Terms<'_>,
 ) -> Result<Comparison, RunError> {
     // In memory, where syncing is free: servers differ in what they sync, and disks in how long it takes.
     let scratch = below.map_or_else(ScratchDir::in_memory, ScratchDir::below)?;
@@ -236,15 +271,22 @@ fn compare_here(
     let lone_bound = format!("{bound} --loops 1");
     let servers = vec![
         bowline::start(&bowline::Options::of_dir(&dir))?,
-        start_peer(peer, &dir, &place, loads)?,
+        start_peer(peer, &dir, &place, (version, loads))?,
         command::start(&bound, &dir, &place)?,
         command::start(&lone_bound, &dir, &place)?,
     ];
     let below = below.map(|dir| dir.display().to_string());
     let commands = servers.iter().map(|server| server.command().to_owned()).collect();
-    let mut comparison =
-        Comparison { started, seconds, below, commands, loads: Vec::new(), stopped: false };
-    let mut servers = Servers { all: servers, seconds };
+    let mut comparison = Comparison {
+        started,
+        version: version.name().to_owned(),
+        seconds,
+        below,
+        commands,
+        loads: Vec::new(),
+        stopped: false,
+    };
+    let mut servers = Servers { all: servers, version, seconds };
     for load in loads {
         let mut figures = servers.blank();
         comparison.stopped = servers.rounds_of(load, rounds, &mut figures, ctx).is_err();
@@ -253,7 +295,7 @@ fn compare_here(
         }
         let bounds = figures.split_off(BOUNDS_AT);
         figures.extend(bounds.into_iter().reduce(Figures::cheaper));
-        comparison.loads.push(Compared { load: load.name.to_owned(), figures });
+        comparison.loads.push(Compared { load: load.name_in(version), figures });
         if comparison.stopped {
             break;
         }
@@ -261,17 +303,19 @@ fn compare_here(
     if comparison.loads.is_empty() { Err(RunError::Stopped) } else { Ok(comparison) }
 }
 
-/// Locks only where a load uses them: they need other programs besides.
+/// Locks of version 3 only where a load uses them: they need other programs besides.
 fn start_peer(
     peer: &Peer,
     dir: &Path,
     place: &Placement,
-    loads: &[&Load],
+    (version, loads): (Version, &[&Load]),
 ) -> Result<TestServer, ServerError> {
     let locks = loads.iter().any(|load| load.workload == Workload::Lock);
     match peer {
+        Peer::Ganesha if version.opens() => ganesha::start_with_version4(dir, place),
         Peer::Ganesha if locks => ganesha::start_with_locks(dir, place),
         Peer::Ganesha => ganesha::start(dir, place),
+        Peer::Knfsd if version.opens() => knfsd::start_with_version4(dir, place),
         Peer::Knfsd => knfsd::start(dir, place),
         Peer::Command(template) => command::start(template, dir, place),
     }
@@ -291,6 +335,7 @@ fn fill(dir: &Path) -> Result<(), RunError> {
 
 struct Servers {
     all: Vec<TestServer>,
+    version: Version,
     seconds: f64,
 }
 
@@ -320,7 +365,8 @@ impl Servers {
             for (index, figures) in figures.iter_mut().enumerate() {
                 ctx.go_on()?;
                 let server = &figures.server;
-                (ctx.say)(&format!("{}: {server}, round {} of {rounds}", load.name, round + 1));
+                let name = load.name_in(self.version);
+                (ctx.say)(&format!("{name}: {server}, round {} of {rounds}", round + 1));
                 if figures.remark.is_none() {
                     self.measure(load, index, figures, ctx, &mut retries)?;
                 }
@@ -347,8 +393,8 @@ impl Servers {
             figures.remark = Some("no canned reply".into());
             return Ok(());
         }
-        let seconds = self.seconds;
-        match retries.run(ctx, || one(load, server, seconds, is_bound, ctx)) {
+        let (version, seconds) = (self.version, self.seconds);
+        match retries.run(ctx, || one((load, version), server, seconds, is_bound, ctx)) {
             Ok((measured, _)) if measured.calls > 0 => {
                 figures.us_per_call.push(measured.us_per_call());
                 figures.calls_per_s.push(measured.report.calls_per_s);
@@ -372,12 +418,13 @@ const fn has_canned_reply(workload: &Workload) -> bool {
             | Workload::Read
             | Workload::Write
             | Workload::Create
+            | Workload::OpenClose
     )
 }
 
 /// One load on one server.
 fn one(
-    load: &Load,
+    (load, version): (&Load, Version),
     server: &mut TestServer,
     seconds: f64,
     is_bound: bool,
@@ -385,6 +432,7 @@ fn one(
 ) -> Result<MeasuredLoad, RunError> {
     let mut plan = Plan::new(server.nfs(), server.export(), load.workload.clone());
     target_server(&mut plan, server);
+    plan.version = version;
     (plan.proto, plan.clients, plan.depth) = (load.proto, load.clients, load.depth);
     if load.size > 0 {
         plan.size = load.size;
@@ -403,6 +451,7 @@ fn one(
 #[cfg(test)]
 mod tests {
     use super::{Compared, Figures, Peer, loads};
+    use crate::load::Version;
 
     #[test]
     fn ratios_are_taken_inside_rounds() {
@@ -430,17 +479,27 @@ mod tests {
 
     #[test]
     fn loads_are_chosen_by_parts_of_their_names() {
-        let names = |parts: &[&str]| {
+        let names = |version, parts: &[&str]| {
             let parts: Vec<String> = parts.iter().map(ToString::to_string).collect();
-            let found = loads(&parts).map_err(str::to_owned)?;
-            Ok::<_, String>(found.iter().map(|load| load.name).collect::<Vec<_>>())
+            let found = loads(version, &parts).map_err(str::to_owned)?;
+            let names = found.iter().map(|load| load.name_in(version));
+            Ok::<_, String>(names.collect::<Vec<_>>())
         };
         assert_eq!(
-            names(&["null, u", "getattr, 6"]).unwrap(),
+            names(Version::V3, &["null, u", "getattr, 6"]).unwrap(),
             ["GETATTR, 64 clients", "NULL, UDP"]
         );
-        assert_eq!(names(&[]).unwrap().len(), 21);
-        assert_eq!(names(&["null", "fly"]), Err("fly".into()));
+        assert_eq!(names(Version::V3, &[]).unwrap().len(), 21);
+        assert_eq!(names(Version::V3, &["null", "fly"]), Err("fly".into()));
+        assert_eq!(names(Version::V3, &["open"]), Err("open".into()));
+        let version4 = names(Version::V41, &[]).unwrap();
+        assert_eq!(version4.len(), 20);
+        assert!(!version4.iter().any(|name| name.contains("UDP") || name.contains("NULL")));
+        assert_eq!(
+            names(Version::V41, &["sequence, 6", "close"]).unwrap(),
+            ["SEQUENCE, 64 clients", "CREATE, CLOSE and REMOVE", "OPEN and CLOSE"]
+        );
+        assert_eq!(names(Version::V40, &["null, 6"]).unwrap(), ["NULL, 64 clients"]);
     }
 
     #[test]

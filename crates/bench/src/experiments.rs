@@ -21,6 +21,7 @@ mod starve;
 mod udp;
 mod udp_bufs;
 mod udp_read;
+mod versions;
 mod wan_write;
 mod zc_read;
 mod zc_readdir;
@@ -50,6 +51,7 @@ pub static ALL: &[&Experiment] = &[
     &auth_scale::EXPERIMENT,
     &zc_readdir::EXPERIMENT,
     &scatter_write::EXPERIMENT,
+    &versions::EXPERIMENT,
 ];
 
 /// The experiment of this name.

@@ -1,8 +1,8 @@
 //! The load generator: simulated clients that call an NFS server and time its answers.
 //!
-//! The path of a call: `generator/` chooses it → `sim_client` assigns a slot and an xid → `call` encodes it →
-//! `socket` sends it; the reply returns through `socket` → `sim_client` → `reply` → `counters`. `thread_loop` is
-//! the loop of one thread; `file_set` is prepared on the server beforehand.
+//! The path of a call: `generator/` chooses it → `sim_client` assigns a slot and an xid → `call` encodes it (of version 4
+//! with `version4`) → `socket` sends it; the reply returns through `socket` → `sim_client` → `reply` → `counters`.
+//! `thread_loop` is the loop of one thread; `file_set` is prepared on the server beforehand, with the calls of `setup`.
 //!
 //! Running threads share only the file set, which is read-only, and a stop flag.
 
@@ -17,9 +17,11 @@ mod plan;
 mod recording;
 mod reply;
 mod report;
+mod setup;
 mod sim_client;
 mod socket;
 mod thread_loop;
+mod version4;
 
 pub use counters::LiveCounters;
 pub use error::LoadError;
@@ -38,6 +40,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 use thread_loop::{Client, LoadShared, ThreadOutcome};
+use version4::StateReturn;
 
 /// Whether `piece` is the data of the WRITEs of client number `client`, or the start of it.
 pub fn is_write_data(client: usize, piece: &[u8]) -> bool {
@@ -54,6 +57,8 @@ pub struct Run {
     pub report: LoadReport,
     /// Why it ended early, if it did.
     pub error: Option<LoadError>,
+    /// The clients of version 4; dropped with this, they close what they have open.
+    _state_return: StateReturn,
 }
 
 /// The user of client number `client`.
@@ -78,12 +83,21 @@ fn connect_all(plan: &Plan, file_set: &Arc<FileSet>) -> Result<Vec<Vec<Client>>,
             None => server,
         };
         let socket = ClientSocket::open(plan, client, server)?;
-        let template =
-            CallTemplate::new(plan.version, &identity(plan, client), plan.proto == Proto::Tcp)
-                .with_fragments(plan.fragment as usize);
+        let identity = identity(plan, client);
+        let template = CallTemplate::new(plan.version, &identity, plan.proto == Proto::Tcp)
+            .with_fragments(plan.fragment as usize);
+        let state = if plan.version.opens() {
+            let failed = |source| LoadError::Io { doing: "a socket's mode", source };
+            let stream = socket.begin_blocking().map_err(failed)?;
+            let state = version4::set_up(plan, file_set, client, server, stream, identity)?;
+            socket.end_blocking().map_err(failed)?;
+            Some(state)
+        } else {
+            None
+        };
         let number = client.checked_rem(per_thread).unwrap_or(0);
         let generator = generator::of(plan, file_set, client);
-        let sim = SimClient::new(plan, client, number, server, template, generator);
+        let sim = SimClient::new(plan, client, number, server, (template, state), generator);
         if number == 0 {
             dealt.push(Vec::with_capacity(per_thread));
         }
@@ -152,13 +166,14 @@ pub fn run_from(
         threads.into_iter().filter_map(|thread| thread.join().ok()).collect()
     });
     let mut counters = ThreadCounters::new(0);
-    let mut error = None;
+    let (mut error, mut state_return) = (None, StateReturn::default());
     let mut counted = std::time::Duration::ZERO;
     for one in outcomes {
         counters.add(one.counters);
         error = error.or(one.error);
         counted = counted.max(one.counted);
+        one.clients.into_iter().for_each(|client| client.return_state(&mut state_return));
     }
     let report = report::report(&plan, &counters, counted, error.as_ref());
-    Ok(Run { report, error })
+    Ok(Run { report, error, _state_return: state_return })
 }

@@ -1,4 +1,4 @@
-//! A small blocking client for NFS versions 2, 3 and 4.1, MOUNT and the port mapper, on the server's
+//! A small blocking client for NFS versions 2, 3 and 4, MOUNT and the port mapper, on the server's
 //! own codec: for `bowline serve --prove`, for registering with rpcbind, for tests and for load.
 //!
 //! Owns: sockets of `std`, no global state. A [`Client`] is one socket; it is not shared between

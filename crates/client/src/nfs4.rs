@@ -1,7 +1,13 @@
-//! NFS versions 4.1 and 4.2 from the client's side, as the proof, tests and loads use it: a session, and compounds on its
-//! slots.
+//! NFS version 4 from the client's side, as the proof, tests and loads use it: a session of versions 4.1 and 4.2, and
+//! compounds on its slots; for all minor versions a [`ClientRecord`], and files that are open.
 //!
 //! A [`Session`] knows the number of the next request of each slot. There is no recovery: an error ends the use of it.
+
+mod client_record;
+mod opens;
+
+pub use client_record::ClientRecord;
+pub use opens::{OpenDone, OpenOwner, WITHOUT_DELEGATION};
 
 use crate::client::{Client, Reply};
 use crate::error::{Error, Result};
@@ -94,14 +100,24 @@ impl Session {
         self.numbers.len()
     }
 
-    fn sequence(&mut self, slot: usize) -> Result<SequenceArgs> {
-        let number = self.numbers.get_mut(slot).ok_or(Error::Unsendable("no such slot"))?;
+    /// The arguments of SEQUENCE of the next request on a slot; `None`: there is no such slot. With `cachethis` the
+    /// server must keep the reply.
+    pub fn next_request(&mut self, slot: usize, cachethis: bool) -> Option<SequenceArgs> {
+        let number = self.numbers.get_mut(slot)?;
         *number = number.wrapping_add(1);
         let sequenceid = *number;
         let slotid = u32::try_from(slot).unwrap_or(u32::MAX);
         let highest_slotid = u32::try_from(self.numbers.len().saturating_sub(1)).unwrap_or(0);
         let sessionid = self.id;
-        Ok(SequenceArgs { sessionid, sequenceid, slotid, highest_slotid, cachethis: false })
+        Some(SequenceArgs { sessionid, sequenceid, slotid, highest_slotid, cachethis })
+    }
+
+    /// Takes the number of a slot's last request back: its SEQUENCE failed, and left the slot as it was (RFC 8881
+    /// §2.10.6.1.2).
+    pub fn take_back_request(&mut self, slot: usize) {
+        if let Some(number) = self.numbers.get_mut(slot) {
+            *number = number.wrapping_sub(1);
+        }
     }
 }
 
@@ -166,7 +182,20 @@ impl Client {
     /// # Errors
     /// Any.
     pub fn open_session(&mut self, owner: &[u8], slots: u32) -> Result<Session> {
-        let session = self.open(1, owner, (slots, None))?;
+        self.open_session_of_minor(1, owner, slots)
+    }
+
+    /// The same of a minor version, 1 or later.
+    ///
+    /// # Errors
+    /// Any.
+    pub fn open_session_of_minor(
+        &mut self,
+        minor: u32,
+        owner: &[u8],
+        slots: u32,
+    ) -> Result<Session> {
+        let session = self.open(minor, owner, (slots, None))?;
         self.end_reclaiming(session)
     }
 
@@ -265,7 +294,11 @@ impl Client {
         Ok(session)
     }
 
-    fn compound_alone(&mut self, minor: u32, operations: &Operations) -> Result<Reply> {
+    /// Sends a compound outside of a session, and waits for its answer.
+    ///
+    /// # Errors
+    /// Any; an operation's failure is in the answer.
+    pub fn compound_alone(&mut self, minor: u32, operations: &Operations) -> Result<Reply> {
         self.call(COMPOUND, &Compound { minor, sequence: None, operations })
     }
 
@@ -279,7 +312,10 @@ impl Client {
         slot: usize,
         operations: &Operations,
     ) -> Result<u32> {
-        let sequence = Some(session.sequence(slot)?);
+        let sequence = session.next_request(slot, false);
+        if sequence.is_none() {
+            return Err(Error::Unsendable("no such slot"));
+        }
         let minor = session.minor;
         self.send(COMPOUND, &Compound { minor, sequence, operations })
     }

@@ -75,7 +75,7 @@ impl Namespace {
     /// # Errors
     /// [`LabError::Unable`] without root.
     pub fn enter(&self) -> Result<(), LabError> {
-        let doing = || format!("entering the network namespace {}", self.label);
+        let doing = || format!("setting_up the network namespace {}", self.label);
         sys::netns::enter(&self.file).map_err(|error| LabError::of(&doing(), &error))
     }
 

@@ -1,10 +1,11 @@
-//! Calls as bytes: a header encoded once for each simulated client, and the arguments of either
-//! version.
+//! Calls as bytes: a header encoded once for each simulated client, and the arguments of versions 2 and 3; those of
+//! version 4 are in `version4`.
 //!
 //! Invariant: [`CallTemplate::put`] appends one whole call to the buffer, after its record mark if the
 //! transport has one.
 
 use super::op::{Op, Version};
+use super::version4::{State4, compound};
 use client::{Fh, Identity};
 use proto::nfs2::{self, Fh2};
 use proto::nfs3::{self, CreateHow3, Sattr3, SetTime3, StableHow, Verf};
@@ -47,19 +48,37 @@ pub(crate) enum Call<'a> {
     Lookup(&'a Fh, &'a [u8]),
     Access(&'a Fh, u32),
     Readlink(&'a Fh),
-    Read(&'a Fh, u64, u32),
-    Write(&'a Fh, u64, &'a [u8], StableHow),
+    Read(&'a Fh, u64, u32, Opened),
+    Write(&'a Fh, u64, &'a [u8], StableHow, Opened),
+    /// In version 4 it opens the new file for its slot, which closes it.
     Create(&'a Fh, &'a [u8]),
-    /// Exclusive, with its verifier; version 3 only.
+    /// The same, exclusive, with its verifier; not in version 2.
     CreateNew(&'a Fh, &'a [u8], [u8; 8]),
     Remove(&'a Fh, &'a [u8]),
     Readdir(&'a Fh, u64, Verf, u32),
     Readdirplus(&'a Fh, u64, Verf, u32),
     Fsstat(&'a Fh),
     Commit(&'a Fh),
-    /// Exclusive, by NLM.
+    /// Exclusive; in version 3 by NLM.
     Lock(&'a Fh, LockOwner),
     Unlock(&'a Fh, LockOwner),
+    /// Opens a name for its slot; version 4 only.
+    Open(&'a Fh, &'a [u8]),
+    /// Closes what its slot has opened; version 4 only.
+    Close(&'a Fh),
+}
+
+/// By which open of version 4 data is read or written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Opened {
+    /// None: the permissions count (RFC 8881 §8.2.3).
+    No,
+    /// That of a file of the file set that is read, by its number.
+    File(usize),
+    /// That of the client's own file.
+    Own,
+    /// That of the slot.
+    Slot,
 }
 
 /// Who locks, and which bytes: each owner has [`LOCK_BYTES`] of its own.
@@ -67,7 +86,7 @@ pub(crate) enum Call<'a> {
 pub(crate) struct LockOwner(pub u32);
 
 /// Bytes that one owner locks.
-const LOCK_BYTES: u64 = 16;
+pub(crate) const LOCK_BYTES: u64 = 16;
 
 impl Call<'_> {
     pub(crate) const fn op(&self) -> Op {
@@ -88,6 +107,8 @@ impl Call<'_> {
             Self::Commit(_) => Op::Commit,
             Self::Lock(..) => Op::Lock,
             Self::Unlock(..) => Op::Unlock,
+            Self::Open(..) => Op::Open,
+            Self::Close(_) => Op::Close,
         }
     }
 }
@@ -121,8 +142,14 @@ impl CallTemplate {
         self.version
     }
 
-    /// Appends one call to `w`.
-    pub(crate) fn put(&self, w: &mut Writer, xid: u32, call: &Call<'_>) {
+    /// Appends one call to `w`; of version 4 for a slot of the client's state.
+    pub(crate) fn put(
+        &self,
+        w: &mut Writer,
+        xid: u32,
+        call: &Call<'_>,
+        state: Option<(&mut State4, usize)>,
+    ) {
         let mark = self.marked.then(|| {
             let mark = w.mark();
             w.u32(0);
@@ -138,11 +165,12 @@ impl CallTemplate {
         put_word(room, VERSION_AT, version);
         put_word(room, PROCEDURE_AT, procedure);
         w.advance(self.bytes.len());
-        match (call, self.version) {
-            (Call::Lock(fh, owner), _) => lock_arguments(w, fh, *owner, &self.machine),
-            (Call::Unlock(fh, owner), _) => unlock_arguments(w, fh, *owner, &self.machine),
-            (_, Version::V3) => arguments3(w, call),
-            (_, Version::V2) => arguments2(w, call),
+        match (call, state) {
+            (_, Some((state, slot))) => compound::put(w, state, slot, call),
+            (Call::Lock(fh, owner), None) => lock_arguments(w, fh, *owner, &self.machine),
+            (Call::Unlock(fh, owner), None) => unlock_arguments(w, fh, *owner, &self.machine),
+            _ if self.version == Version::V2 => arguments2(w, call),
+            _ => arguments3(w, call),
         }
         if let Some(mark) = mark {
             let len = w.written_since(start);
@@ -209,8 +237,8 @@ fn unlock_arguments(w: &mut Writer, fh: &Fh, owner: LockOwner, machine: &[u8]) {
 
 fn arguments3(w: &mut Writer, call: &Call<'_>) {
     match *call {
-        // locks are not NFS's
-        Call::Null | Call::Lock(..) | Call::Unlock(..) => {}
+        // locks are not NFS's, and nothing is opened
+        Call::Null | Call::Lock(..) | Call::Unlock(..) | Call::Open(..) | Call::Close(_) => {}
         Call::Getattr(fh) | Call::Readlink(fh) | Call::Fsstat(fh) => w.put(&fh3(fh)),
         Call::Touch(fh) => {
             let now = SetTime3::Server;
@@ -229,8 +257,8 @@ fn arguments3(w: &mut Writer, call: &Call<'_>) {
         }
         Call::Lookup(dir, name) | Call::Remove(dir, name) => w.put(&place3(dir, name)),
         Call::Access(fh, access) => w.put(&nfs3::AccessArgs { object: fh3(fh), access }),
-        Call::Read(fh, offset, count) => w.put(&nfs3::ReadArgs { file: fh3(fh), offset, count }),
-        Call::Write(fh, offset, data, stable) => {
+        Call::Read(fh, offset, count, _) => w.put(&nfs3::ReadArgs { file: fh3(fh), offset, count }),
+        Call::Write(fh, offset, data, stable, _) => {
             let data = nfs3::Data { 0: data };
             w.put(&nfs3::WriteArgs { file: fh3(fh), offset, stable, data });
         }
@@ -285,7 +313,9 @@ fn arguments2(w: &mut Writer, call: &Call<'_>) {
         | Call::Commit(_)
         | Call::CreateNew(..)
         | Call::SetMode(_)
-        | Call::SetTime(_) => {}
+        | Call::SetTime(_)
+        | Call::Open(..)
+        | Call::Close(_) => {}
         Call::Getattr(fh) | Call::Readlink(fh) | Call::Fsstat(fh) => w.put(&fh2(fh)),
         Call::Touch(fh) => {
             let now = nfs2::Timeval { seconds: 0, useconds: nfs2::SERVER_TIME };
@@ -293,11 +323,11 @@ fn arguments2(w: &mut Writer, call: &Call<'_>) {
             w.put(&nfs2::SetattrArgs2 { file: fh2(fh), set });
         }
         Call::Lookup(dir, name) | Call::Remove(dir, name) => w.put(&place2(dir, name)),
-        Call::Read(fh, offset, count) => {
+        Call::Read(fh, offset, count, _) => {
             let (file, offset) = (fh2(fh), narrow(offset));
             w.put(&nfs2::ReadArgs2 { file, offset, count, totalcount: count });
         }
-        Call::Write(fh, offset, data, _) => {
+        Call::Write(fh, offset, data, ..) => {
             let (file, offset, data) = (fh2(fh), narrow(offset), nfs2::Data2 { 0: data });
             w.put(&nfs2::WriteArgs2 { file, beginoffset: 0, offset, totalcount: 0, data });
         }
@@ -325,9 +355,9 @@ mod tests {
         let template = CallTemplate::new(Version::V3, &Identity::new(7, 8), true);
         let fh = Fh::new(&[9; 40]).unwrap();
         let mut w = Writer::new();
-        template.put(&mut w, 0x1234, &Call::Getattr(&fh));
+        template.put(&mut w, 0x1234, &Call::Getattr(&fh), None);
         let first = w.len();
-        template.put(&mut w, 0x1235, &Call::Read(&fh, 4096, 77));
+        template.put(&mut w, 0x1235, &Call::Read(&fh, 4096, 77, super::Opened::No), None);
         let second = w.bytes().get(first..).unwrap();
         let mut r = Reader::new(second);
         assert_eq!(r.u32().unwrap(), 0x8000_0000 | u32::try_from(second.len() - 4).unwrap());
@@ -344,7 +374,7 @@ mod tests {
         let template = CallTemplate::new(Version::V3, &Identity::new(7, 8), false);
         let fh = Fh::new(&[9; 40]).unwrap();
         let mut w = Writer::new();
-        template.put(&mut w, 1, &Call::Lock(&fh, LockOwner(3)));
+        template.put(&mut w, 1, &Call::Lock(&fh, LockOwner(3)), None);
         let mut r = Reader::new(w.bytes());
         let header: CallHeader<'_> = r.get().unwrap();
         let target = (header.program, header.version, header.procedure);
@@ -356,7 +386,7 @@ mod tests {
         assert_eq!(args.lock.handle, fh.bytes());
         // the next call is NFS's again
         let mut w = Writer::new();
-        template.put(&mut w, 2, &Call::Null);
+        template.put(&mut w, 2, &Call::Null, None);
         let header: CallHeader<'_> = Reader::new(w.bytes()).get().unwrap();
         assert_eq!((header.program, header.version), (proto::nfs3::PROGRAM, 3));
     }
@@ -367,8 +397,8 @@ mod tests {
         let call = Call::Getattr(&fh);
         let (mut whole, mut with_fragments) = (Writer::new(), Writer::new());
         let template = || CallTemplate::new(Version::V3, &Identity::new(7, 8), true);
-        template().put(&mut whole, 1, &call);
-        template().with_fragments(30).put(&mut with_fragments, 1, &call);
+        template().put(&mut whole, 1, &call, None);
+        template().with_fragments(30).put(&mut with_fragments, 1, &call, None);
         assert!(with_fragments.len() > whole.len());
         let mut input = with_fragments.bytes();
         let mut partial = rpc::record::Partial::new();
@@ -380,7 +410,7 @@ mod tests {
     fn a_datagram_has_no_mark() {
         let template = CallTemplate::new(Version::V2, &Identity::root(), false);
         let mut w = Writer::new();
-        template.put(&mut w, 5, &Call::Lookup(&Fh::new(&[1; 32]).unwrap(), b"f"));
+        template.put(&mut w, 5, &Call::Lookup(&Fh::new(&[1; 32]).unwrap(), b"f"), None);
         let mut r = Reader::new(w.bytes());
         let header: CallHeader<'_> = r.get().unwrap();
         assert_eq!((header.xid, header.version, header.procedure), (5, 2, 4));

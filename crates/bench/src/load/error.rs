@@ -47,6 +47,29 @@ pub enum LoadError {
         /// What the system says.
         source: std::io::Error,
     },
+    /// The server does not take a client of version 4, or does not open what it needs.
+    #[error("client {client} cannot begin on {server} by NFS version 4: {source}")]
+    SetUp {
+        /// Which client, counted from 1.
+        client: usize,
+        /// The server.
+        server: SocketAddr,
+        /// What the server says.
+        source: client::Error,
+    },
+    /// A session has fewer slots than there are to be calls under way.
+    #[error(
+        "{server} grants a session {granted} slots, fewer than the {depth} calls that each client is to have in \
+         progress (--depth)"
+    )]
+    Slots {
+        /// The server.
+        server: SocketAddr,
+        /// How many it grants.
+        granted: usize,
+        /// Calls under way.
+        depth: usize,
+    },
     /// A connection ended while calls were under way.
     #[error("{server} closed a connection with {missing} calls unanswered: did the server die?")]
     Died {
@@ -64,7 +87,7 @@ pub enum LoadError {
         what: String,
     },
     /// No reply arrives any more.
-    #[error("{server} has not on_reply for {after:?}: it hangs, or the network does")]
+    #[error("{server} has not answered for {after:?}: it hangs, or the network does")]
     Hangs {
         /// The server.
         server: SocketAddr,

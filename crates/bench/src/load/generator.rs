@@ -10,6 +10,7 @@ mod list;
 mod lock;
 mod lookup;
 mod mixed;
+mod open_close;
 mod read;
 mod replay;
 mod rng;
@@ -46,11 +47,12 @@ pub(crate) fn of(plan: &Plan, file_set: &Arc<FileSet>, client: usize) -> Box<dyn
         Workload::Untar => Box::new(untar::Untar::new(&file_set, plan, client)),
         Workload::Mixed => Box::new(mixed::Mixed::new(file_set, rng, plan, client)),
         Workload::Lock => Box::new(lock::Locks::new(&file_set, plan, client)),
+        Workload::OpenClose => Box::new(open_close::Opens::new(file_set, rng, plan)),
         Workload::Replay(_) => Box::new(replay::Replay::new(file_set, plan, client)),
     }
 }
 
-/// NULL only.
+/// The empty call only.
 struct Null;
 
 impl CallGenerator for Null {

@@ -55,7 +55,7 @@ impl Proto {
 /// What the clients do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Workload {
-    /// The empty call.
+    /// The empty call; since version 4.1 SEQUENCE alone.
     Null,
     /// Attributes of files at random.
     Getattr,
@@ -79,15 +79,17 @@ pub enum Workload {
     Untar,
     /// A day in an office.
     Mixed,
-    /// A byte range locked and given back, by NLM.
+    /// A byte range locked and given back, in version 3 by NLM.
     Lock,
+    /// Files that are there opened and closed; version 4 only.
+    OpenClose,
     /// A recorded list of calls.
     Replay(PathBuf),
 }
 
 impl Workload {
     /// The names, as on the command line.
-    pub const NAMES: [&'static str; 14] = [
+    pub const NAMES: [&'static str; 15] = [
         "null",
         "getattr",
         "access",
@@ -101,6 +103,7 @@ impl Workload {
         "untar",
         "mixed",
         "lock",
+        "open-close",
         "replay",
     ];
 
@@ -120,14 +123,16 @@ impl Workload {
             Self::Untar => "untar",
             Self::Mixed => "mixed",
             Self::Lock => "lock",
+            Self::OpenClose => "open-close",
             Self::Replay(_) => "replay",
         }
     }
 
-    /// Whether version 2 has what it takes.
+    /// Whether the version has what it takes.
     pub const fn fits(&self, version: Version) -> bool {
         match version {
-            Version::V3 => true,
+            Version::V40 | Version::V41 | Version::V42 => true,
+            Version::V3 => !matches!(self, Self::OpenClose),
             Version::V2 => !matches!(
                 self,
                 Self::Access
@@ -136,6 +141,7 @@ impl Workload {
                     | Self::Untar
                     | Self::Mixed
                     | Self::Lock
+                    | Self::OpenClose
             ),
         }
     }
@@ -164,6 +170,7 @@ impl FromStr for Workload {
             "untar" => Self::Untar,
             "mixed" => Self::Mixed,
             "lock" => Self::Lock,
+            "open-close" => Self::OpenClose,
             _ => {
                 let known = Self::NAMES.join(", ");
                 return Err(format!("{text}: not a workload; one of {known}"));
@@ -301,13 +308,22 @@ impl Plan {
             return Err(format!("a depth of {}: 1 to {DEPTH_MAX}", self.depth));
         }
         if !self.workload.fits(self.version) {
-            let name = self.workload.name();
-            return Err(format!("workload {name} needs NFS version 3: version 2 lacks its calls"));
+            let (name, version) = (self.workload.name(), self.version.name());
+            let needed = if self.workload == Workload::OpenClose { 4 } else { 3 };
+            return Err(format!(
+                "workload {name} needs NFS version {needed}: version {version} lacks its calls"
+            ));
+        }
+        if self.version.opens() && self.proto == Proto::Udp {
+            let version = self.version.name();
+            return Err(format!("NFS version {version} is not spoken over udp: take tcp"));
         }
         let most = match (self.version, self.proto) {
             (Version::V2, _) => 8192,
-            (Version::V3, Proto::Udp) => 60 << 10,
+            (_, Proto::Udp) => 60 << 10,
             (Version::V3, Proto::Tcp) => 4 << 20,
+            // what the session is asked for
+            (Version::V40 | Version::V41 | Version::V42, Proto::Tcp) => 1 << 20,
         };
         if self.size == 0 || self.size > most {
             return Err(format!("a size of {} bytes: 1 to {most} here", self.size));
@@ -348,6 +364,8 @@ mod tests {
         assert!(bad(|p| p.clients = 0).contains("clients"));
         assert!(bad(|p| p.depth = 5000).contains("depth"));
         assert!(bad(|p| (p.proto, p.size) = (Proto::Udp, 1 << 20)).contains("61440"));
+        assert!(bad(|p| (p.version, p.proto) = (Version::V41, Proto::Udp)).contains("udp"));
+        assert!(bad(|p| p.workload = Workload::OpenClose).contains("needs NFS version 4"));
     }
 
     #[test]

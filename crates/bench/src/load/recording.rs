@@ -5,8 +5,8 @@
 //! in bytes; READDIR and READDIRPLUS list the directory's first entries.
 
 use super::error::LoadError;
-use super::file_set::SetupClient;
 use super::op::Op;
+use super::setup::SetupClient;
 use client::Fh;
 use std::collections::HashMap;
 use std::path::Path;
@@ -71,8 +71,9 @@ pub(crate) fn read(
 fn parse(line: &str) -> Result<Line, String> {
     let mut words = line.split_whitespace();
     let name = words.next().unwrap_or_default();
-    // locks are left out: a list says nothing of their owners
-    let known = || Op::ALL.iter().copied().filter(|op| !matches!(op, Op::Lock | Op::Unlock));
+    // locks and opens are left out: a list says nothing of their owners
+    let left_out = |op: &Op| matches!(op, Op::Lock | Op::Unlock | Op::Open | Op::Close);
+    let known = || Op::ALL.iter().copied().filter(|op| !left_out(op));
     let op = known().find(|op| op.name() == name).ok_or_else(|| {
         let all: Vec<_> = known().map(Op::name).collect();
         format!("{name}: not an operation; one of {}", all.join(", "))

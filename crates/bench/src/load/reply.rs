@@ -1,13 +1,15 @@
 //! Parses replies: the xid, whether the call was accepted, its status and the part of the result
 //! that a load needs.
 //!
-//! Nothing else of a reply is parsed: checking every attribute would measure the client. Data is
+//! Those of version 4 are in `version4`. Nothing else of a reply is parsed: checking every attribute would measure the client. Data is
 //! verified by `verify`, on a sample.
 
 use super::op::{Op, Version};
+use super::version4::{State4, result};
 use client::Fh;
 use proto::nfs2::{self, DirOpOk2, Nfsstat2, ReadOk2, ReaddirOk2};
 use proto::nfs3::{self, LookupOk, MadeOk, Nfsstat3, ReadOk, Verf, WriteOk};
+use proto::nfs4::Nfsstat4;
 use proto::nlm::{Answer, Status, Versioned, Width};
 use proto::rpc::{Accepted, Denied, REPLY, ReplyBody};
 use xdr::{Error, Reader};
@@ -17,7 +19,7 @@ use xdr::{Error, Reader};
 pub(crate) enum Body<'a> {
     /// No data that a load needs.
     Plain,
-    /// LOOKUP, CREATE.
+    /// LOOKUP, CREATE, OPEN.
     Object(Option<Fh>),
     /// READ.
     Data { bytes: &'a [u8], eof: bool },
@@ -46,8 +48,13 @@ pub(crate) fn xid(record: &[u8]) -> Result<u32, Error> {
     }
 }
 
-/// Parses the reply to a call of `op`.
-pub(crate) fn read(record: &[u8], version: Version, op: Op) -> Result<Reply<'_>, Error> {
+/// Parses the reply to a call of `op`; of version 4 for a slot of the client's state.
+pub(crate) fn read<'a>(
+    record: &'a [u8],
+    version: Version,
+    op: Op,
+    state: Option<(&mut State4, usize)>,
+) -> Result<Reply<'a>, Error> {
     let mut r = Reader::new(record);
     r.u64()?; // xid and REPLY: seen by `xid`
     match r.get::<ReplyBody<'_>>()? {
@@ -57,6 +64,9 @@ pub(crate) fn read(record: &[u8], version: Version, op: Op) -> Result<Reply<'_>,
             return Ok(Reply::Rejected("RPC_MISMATCH"));
         }
         ReplyBody::Denied(Denied::AuthError(_)) => return Ok(Reply::Rejected("AUTH_ERROR")),
+    }
+    if let Some((state, slot)) = state {
+        return result::read(&mut r, state, slot, op);
     }
     if op == Op::Null {
         r.end()?;
@@ -117,7 +127,9 @@ fn body3<'a>(r: &mut Reader<'a>, op: Op) -> Result<Body<'a>, Error> {
         | Op::Fsstat
         | Op::Commit
         | Op::Lock
-        | Op::Unlock => Body::Plain,
+        | Op::Unlock
+        | Op::Open
+        | Op::Close => Body::Plain,
     })
 }
 
@@ -143,7 +155,9 @@ fn body2<'a>(r: &mut Reader<'a>, op: Op) -> Result<Body<'a>, Error> {
         | Op::Fsstat
         | Op::Commit
         | Op::Lock
-        | Op::Unlock => Body::Plain,
+        | Op::Unlock
+        | Op::Open
+        | Op::Close => Body::Plain,
     })
 }
 
@@ -154,6 +168,9 @@ fn count(len: usize) -> u32 {
 /// The protocol's name of a status.
 pub(crate) fn status_name(version: Version, op: Op, status: u32) -> String {
     let (prefix, name) = match (op, version) {
+        (_, Version::V40 | Version::V41 | Version::V42) => {
+            ("NFS4ERR_", Nfsstat4::from_number(status).map(|s| format!("{s:?}")))
+        }
         (Op::Lock | Op::Unlock, _) => {
             ("NLM4_", Status::from_number(status).map(|s| format!("{s:?}")))
         }
@@ -182,12 +199,15 @@ mod tests {
         let null = reply(Accepted::Success, &[]);
         assert_eq!(xid(&null), Ok(9));
         let plain = Reply::Result { status: 0, body: Body::Plain };
-        assert_eq!(read(&null, Version::V3, Op::Null), Ok(plain));
+        assert_eq!(read(&null, Version::V3, Op::Null, None), Ok(plain));
         let rejected = reply(Accepted::ProcUnavail, &[]);
-        assert_eq!(read(&rejected, Version::V3, Op::Null), Ok(Reply::Rejected("PROC_UNAVAIL")));
+        assert_eq!(
+            read(&rejected, Version::V3, Op::Null, None),
+            Ok(Reply::Rejected("PROC_UNAVAIL"))
+        );
         let stale = reply(Accepted::Success, &[70]);
         let failed = Reply::Result { status: 70, body: Body::Plain };
-        assert_eq!(read(&stale, Version::V3, Op::Getattr), Ok(failed));
+        assert_eq!(read(&stale, Version::V3, Op::Getattr, None), Ok(failed));
         assert_eq!(status_name(Version::V3, Op::Getattr, 70), "NFS3ERR_STALE");
     }
 
@@ -195,11 +215,11 @@ mod tests {
     fn data_shorter_than_its_count_is_an_error() {
         // no attributes, count 8, eof, 4 bytes of data
         let short = reply(Accepted::Success, &[0, 0, 8, 1, 4, 0xdead_beef]);
-        assert!(read(&short, Version::V3, Op::Read).is_err());
+        assert!(read(&short, Version::V3, Op::Read, None).is_err());
         let right = reply(Accepted::Success, &[0, 0, 4, 1, 4, 0xdead_beef]);
         let data = Body::Data { bytes: &[0xde, 0xad, 0xbe, 0xef], eof: true };
         assert_eq!(
-            read(&right, Version::V3, Op::Read),
+            read(&right, Version::V3, Op::Read, None),
             Ok(Reply::Result { status: 0, body: data })
         );
     }
@@ -209,9 +229,9 @@ mod tests {
         let cookie = u32::from_be_bytes(*b"load");
         let denied = reply(Accepted::Success, &[4, cookie, 1]);
         let failed = Reply::Result { status: 1, body: Body::Plain };
-        assert_eq!(read(&denied, Version::V3, Op::Lock), Ok(failed));
+        assert_eq!(read(&denied, Version::V3, Op::Lock, None), Ok(failed));
         assert_eq!(status_name(Version::V3, Op::Lock, 1), "NLM4_DENIED");
-        assert!(read(&reply(Accepted::Success, &[1]), Version::V3, Op::Unlock).is_err());
+        assert!(read(&reply(Accepted::Success, &[1]), Version::V3, Op::Unlock, None).is_err());
     }
 
     #[test]

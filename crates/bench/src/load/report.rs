@@ -76,8 +76,8 @@ pub struct ServerReport {
 pub struct LoadReport {
     /// The workload.
     pub workload: String,
-    /// NFS version.
-    pub version: u32,
+    /// NFS version: `3`, `4.1`.
+    pub version: String,
     /// Transport.
     pub proto: String,
     /// What was mounted.
@@ -191,7 +191,7 @@ fn operation(plan: &Plan, op: super::op::Op, cell: &OpCounters) -> OpReport {
     let statuses = cell.statuses.iter().map(|(status, calls)| (named(*status), *calls));
     let rejected = cell.rejected.iter().map(|(why, calls)| ((*why).to_owned(), *calls));
     OpReport {
-        op: op.name().to_owned(),
+        op: op.name_in(plan.version).to_owned(),
         calls: cell.latency.len(),
         latency: latency(&cell.latency),
         errors: statuses.chain(rejected).collect(),
@@ -242,7 +242,7 @@ pub(super) fn report(
     });
     LoadReport {
         workload: plan.workload.name().to_owned(),
-        version: plan.version.number(),
+        version: plan.version.name().to_owned(),
         proto: plan.proto.name().to_owned(),
         export: plan.export.clone(),
         clients: plan.clients,

@@ -12,6 +12,7 @@ use super::generator::{CallGenerator, Rng};
 use super::op::Op;
 use super::plan::{Pace, Plan, SLOT_BITS};
 use super::reply::{self, Reply};
+use super::version4::State4;
 use std::net::SocketAddr;
 use xdr::Writer;
 
@@ -37,6 +38,8 @@ pub(crate) struct SimClient {
     pub number: usize,
     pub server: SocketAddr,
     template: CallTemplate,
+    /// What the client has at a server of version 4.
+    state: Option<State4>,
     generator: Box<dyn CallGenerator>,
     pub slots: Vec<Slot>,
     free: Vec<usize>,
@@ -75,7 +78,7 @@ impl SimClient {
         client: usize,
         number: usize,
         server: SocketAddr,
-        template: CallTemplate,
+        (template, state): (CallTemplate, Option<State4>),
         generator: Box<dyn CallGenerator>,
     ) -> Self {
         let slot = |_| Slot {
@@ -104,6 +107,7 @@ impl SimClient {
             number,
             server,
             template,
+            state,
             generator,
             slots: (0..plan.depth).map(slot).collect(),
             free: (0..plan.depth).rev().collect(),
@@ -112,6 +116,11 @@ impl SimClient {
             arrivals,
             heard_ns: 0,
         }
+    }
+
+    /// What the client has at a server of version 4, if nothing is under way.
+    pub(crate) fn into_state(self) -> Option<State4> {
+        if self.under_way() == 0 { self.state } else { None }
     }
 
     /// Calls that have no reply yet.
@@ -158,11 +167,12 @@ impl SimClient {
             let low_bits = u32::try_from(index).unwrap_or(0) & SLOT_MASK;
             slot.xid = (self.sequence << SLOT_BITS) | low_bits;
             (slot.busy, slot.op, slot.from_ns, slot.tries) = (true, call.op(), from_ns, 0);
+            let state = self.state.as_mut().map(|state| (state, index));
             match out {
-                Some(out) => self.template.put(out, slot.xid, &call),
+                Some(out) => self.template.put(out, slot.xid, &call, state),
                 None => {
                     slot.record.clear();
-                    self.template.put(&mut slot.record, slot.xid, &call);
+                    self.template.put(&mut slot.record, slot.xid, &call, state);
                 }
             }
             if let Some(arrivals) = &mut self.arrivals {
@@ -213,7 +223,8 @@ impl SimClient {
             return Ok(());
         };
         let (op, from_ns) = (slot.op, slot.from_ns);
-        let reply = reply::read(record, self.template.version(), op).map_err(garbage)?;
+        let state = self.state.as_mut().map(|state| (state, index));
+        let reply = reply::read(record, self.template.version(), op, state).map_err(garbage)?;
         slot.busy = false;
         let (status, body) = match &reply {
             Reply::Result { status, body } => (*status, body),

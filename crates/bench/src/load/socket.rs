@@ -75,6 +75,31 @@ impl ClientSocket {
         }
     }
 
+    /// The connection, blocking until [`ClientSocket::end_blocking`].
+    ///
+    /// # Errors
+    /// The kernel's; it is not a connection.
+    pub(crate) fn begin_blocking(&self) -> io::Result<TcpStream> {
+        match self {
+            Self::Stream(stream) => {
+                stream.socket.set_nonblocking(false)?;
+                stream.socket.try_clone()
+            }
+            Self::Datagrams(_) => Err(ErrorKind::Unsupported.into()),
+        }
+    }
+
+    /// Back to what a load needs.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub(crate) fn end_blocking(&self) -> io::Result<()> {
+        match self {
+            Self::Stream(stream) => stream.socket.set_nonblocking(true),
+            Self::Datagrams(_) => Ok(()),
+        }
+    }
+
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
         match self {
             Self::Stream(stream) => stream.socket.as_fd(),

@@ -11,6 +11,7 @@ use super::error::LoadError;
 use super::plan::Plan;
 use super::sim_client::SimClient;
 use super::socket::{ClientSocket, Flush};
+use super::version4::StateReturn;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use sys::epoll::{Epoll, Events, Interest};
@@ -47,6 +48,15 @@ impl Client {
     pub(crate) const fn new(sim: SimClient, socket: ClientSocket) -> Self {
         Self { sim, socket, full: false }
     }
+
+    /// What it has at a server of version 4 is given back later.
+    pub(crate) fn return_state(self, state_return: &mut StateReturn) {
+        if let Some(state) = self.sim.into_state()
+            && let Ok(stream) = self.socket.begin_blocking()
+        {
+            state_return.add(stream, state);
+        }
+    }
 }
 
 /// The result of a thread.
@@ -55,6 +65,7 @@ pub(crate) struct ThreadOutcome {
     pub error: Option<LoadError>,
     /// Counted time.
     pub counted: Duration,
+    pub clients: Vec<Client>,
 }
 
 struct ThreadLoop<'a> {
@@ -110,11 +121,13 @@ pub(crate) fn thread_loop(
         counters: thread_loop.counters,
         error,
         counted: Duration::from_nanos(counted_ns),
+        clients: thread_loop.clients,
     }
 }
 
 fn failed(error: LoadError) -> ThreadOutcome {
-    ThreadOutcome { counters: ThreadCounters::new(0), error: Some(error), counted: Duration::ZERO }
+    let (counters, error) = (ThreadCounters::new(0), Some(error));
+    ThreadOutcome { counters, error, counted: Duration::ZERO, clients: Vec::new() }
 }
 
 fn nanoseconds(time: Duration) -> u64 {

@@ -1,4 +1,4 @@
-//! Debian's nfs-ganesha as a peer: NFSv3 over TCP and UDP on a directory of this machine.
+//! Debian's nfs-ganesha as a peer: NFSv3 over TCP and UDP, or with version 4 besides, on a directory of this machine.
 //!
 //! It insists on a portmapper, so it runs wrapped, with one that only it can see. Its lock manager grants nothing to a
 //! client that no rpc.statd monitors, and asks for that program on port 111 of the loopback.
@@ -15,12 +15,15 @@ enum Services {
     None,
     /// NLM on this port, without a grace period.
     Locks(u16),
+    /// Version 4 with all its minor versions, without a grace period.
+    Version4,
 }
 
-/// Becomes the server; rpc.statd before it, with a directory that only it sees: `$3` is NLM's port, or empty.
-const SCRIPT: &str = "if [ -n \"$3\" ]; then
-mount -t tmpfs none /var/lib/nfs
-mkdir -p /var/lib/nfs/sm /var/lib/nfs/sm.bak
+/// Becomes the server, with a directory of state that only it sees; rpc.statd before it if `$3` is NLM's port, and not
+/// empty.
+const SCRIPT: &str = "mount -t tmpfs none /var/lib/nfs
+mkdir -p /var/lib/nfs/ganesha /var/lib/nfs/sm /var/lib/nfs/sm.bak
+if [ -n \"$3\" ]; then
 rpc.statd
 fi
 exec ganesha.nfsd -F -L STDERR -f \"$1\" -p \"$2\"";
@@ -40,6 +43,14 @@ pub fn start(dir: &Path, place: &Placement) -> Result<TestServer, ServerError> {
 pub fn start_with_locks(dir: &Path, place: &Placement) -> Result<TestServer, ServerError> {
     isolated::need("rpc.statd", "nfs-common")?;
     start_with(dir, place, Services::Locks(ports::free(place, None)?))
+}
+
+/// The same with version 4, where paths are as in version 3.
+///
+/// # Errors
+/// [`ServerError`].
+pub fn start_with_version4(dir: &Path, place: &Placement) -> Result<TestServer, ServerError> {
+    start_with(dir, place, Services::Version4)
 }
 
 fn start_with(
@@ -64,7 +75,7 @@ fn start_with(
     let file = scratch.file("ganesha.conf", &text)?.to_string_lossy().into_owned();
     let pid_file = scratch.path().join("ganesha.pid").to_string_lossy().into_owned();
     let (mapper, lock_port) = match services {
-        Services::None => (PortMapper::Hidden, None),
+        Services::None | Services::Version4 => (PortMapper::Hidden, None),
         Services::Locks(port) => (PortMapper::InNetwork, Some(port)),
     };
     let lock_text = lock_port.map_or_else(String::new, |port| port.to_string());
@@ -88,19 +99,20 @@ fn start_with(
     })
 }
 
-/// Only NFSv3, and of the other services those that a load uses.
+/// NFSv3, and of the other services those that a load uses.
 fn configuration(export: &str, port: u16, mount_port: u16, services: Services) -> String {
-    let (locks, grace) = match services {
-        Services::None => ("Enable_NLM = false;".to_owned(), ""),
-        Services::Locks(port) => {
-            (format!("Enable_NLM = true; NLM_Port = {port};"), "NFSv4 { Graceless = true; }\n")
-        }
+    const GRACELESS: &str = "NFSv4 { Graceless = true; }\n";
+    let no_locks = || "Enable_NLM = false;".to_owned();
+    let (protocols, locks, grace) = match services {
+        Services::None => ("3", no_locks(), ""),
+        Services::Locks(port) => ("3", format!("Enable_NLM = true; NLM_Port = {port};"), GRACELESS),
+        Services::Version4 => ("3, 4", no_locks(), GRACELESS),
     };
     format!(
-        "NFS_CORE_PARAM {{ Protocols = 3; NFS_Port = {port}; MNT_Port = {mount_port}; \
+        "NFS_CORE_PARAM {{ Protocols = {protocols}; NFS_Port = {port}; MNT_Port = {mount_port}; \
          {locks} Enable_RQUOTA = false; }}\n{grace}\
-         EXPORT {{ Export_Id = 1; Path = \"{export}\"; Pseudo = \"/x\"; Access_Type = RW; \
-         Squash = No_Root_Squash; Protocols = 3; SecType = sys; FSAL {{ Name = VFS; }} }}\n\
+         EXPORT {{ Export_Id = 1; Path = \"{export}\"; Pseudo = \"{export}\"; Access_Type = RW; \
+         Squash = No_Root_Squash; Protocols = {protocols}; SecType = sys; FSAL {{ Name = VFS; }} }}\n\
          LOG {{ Default_Log_Level = CRIT; }}\n"
     )
 }

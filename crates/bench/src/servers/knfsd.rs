@@ -12,23 +12,37 @@ use std::path::Path;
 /// Threads of the server; Debian's default since nfs-utils 2.7.
 const THREADS: u16 = 16;
 
-/// Ends as `rpc.mountd` in the foreground: `$1` directory, `$2` NFS port, `$3` MOUNT port, `$4` threads.
+/// Ends as `rpc.mountd` in the foreground: `$1` directory, `$2` NFS port, `$3` MOUNT port, `$4` threads, `$5` what leaves
+/// version 4 out, or nothing. Its grace period ends at once.
 const SCRIPT: &str = "mount -t tmpfs none /var/lib/nfs
 mkdir -p /var/lib/nfs/v4recovery /run/lock
 touch /var/lib/nfs/etab /var/lib/nfs/rmtab /var/lib/nfs/xtab
 mount -t nfsd nfsd /proc/fs/nfsd
 exportfs -i -o rw,no_root_squash,insecure,no_subtree_check,sync,fsid=1 \"*:$1\"
-rpc.nfsd --port \"$2\" --no-nfs-version 4 --udp \"$4\"
+rpc.nfsd --port \"$2\" $5 --udp \"$4\"
+if [ -z \"$5\" ]; then echo Y >/proc/fs/nfsd/v4_end_grace; fi
 trap 'rpc.nfsd 0; exportfs -au' EXIT TERM
-rpc.mountd --foreground --port \"$3\" --no-nfs-version 4 &
+rpc.mountd --foreground --port \"$3\" $5 &
 wait $!
 ";
 
-/// Starts it for `dir`. `place`, or the calling thread, must be in a private network.
+/// Starts it for `dir`, without version 4. `place`, or the calling thread, must be in a private network.
 ///
 /// # Errors
 /// [`ServerError::Unable`] without root, without the module, or in the machine's own network.
 pub fn start(dir: &Path, place: &Placement) -> Result<TestServer, ServerError> {
+    start_with(dir, place, "--no-nfs-version 4")
+}
+
+/// The same with version 4, where paths are as in version 3.
+///
+/// # Errors
+/// As [`start`].
+pub fn start_with_version4(dir: &Path, place: &Placement) -> Result<TestServer, ServerError> {
+    start_with(dir, place, "")
+}
+
+fn start_with(dir: &Path, place: &Placement, versions: &str) -> Result<TestServer, ServerError> {
     isolated::need_root("knfsd")?;
     is_there()?;
     for program in ["rpc.nfsd", "rpc.mountd", "exportfs"] {
@@ -50,7 +64,7 @@ pub fn start(dir: &Path, place: &Placement) -> Result<TestServer, ServerError> {
     let mount_port = command::other(place, port)?;
     let numbers = [port, mount_port, THREADS].map(|n| n.to_string());
     let [nfs_text, mount_text, threads] = &numbers;
-    let words = [export.as_str(), nfs_text, mount_text, threads];
+    let words = [export.as_str(), nfs_text, mount_text, threads, versions];
     let mut process = isolated::start(SCRIPT, &words, PortMapper::Hidden, place)?;
     let addr = Ipv4Addr::LOCALHOST.into();
     let (nfs, mount) = ((addr, port).into(), (addr, mount_port).into());
@@ -64,7 +78,7 @@ pub fn start(dir: &Path, place: &Placement) -> Result<TestServer, ServerError> {
         mount_port,
         lock_port: None,
         export,
-        command: format!("rpc.nfsd --port {port} --no-nfs-version 4 --udp {THREADS}"),
+        command: format!("rpc.nfsd --port {port} {versions} --udp {THREADS}"),
         control: None,
         pids,
         process,

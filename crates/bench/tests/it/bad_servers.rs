@@ -10,7 +10,7 @@ use std::time::Duration;
 use xdr::Writer;
 
 /// Serves every connection with `each`, on a thread of its own.
-fn server(each: impl Fn(TcpStream) + Send + Sync + 'static) -> SocketAddr {
+pub(super) fn server(each: impl Fn(TcpStream) + Send + Sync + 'static) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let addr = listener.local_addr().unwrap();
     let each = Arc::new(each);
@@ -24,7 +24,7 @@ fn server(each: impl Fn(TcpStream) + Send + Sync + 'static) -> SocketAddr {
 }
 
 /// The next record's bytes, its mark left out; `None` at the end.
-fn record(stream: &mut TcpStream) -> Option<Vec<u8>> {
+pub(super) fn record(stream: &mut TcpStream) -> Option<Vec<u8>> {
     let mut mark = [0; 4];
     stream.read_exact(&mut mark).ok()?;
     let mut record = vec![0; (u32::from_be_bytes(mark) & 0x7fff_ffff) as usize];
@@ -39,7 +39,7 @@ fn null_reply(call: &[u8]) -> Vec<u8> {
     marked(w.bytes())
 }
 
-fn marked(record: &[u8]) -> Vec<u8> {
+pub(super) fn marked(record: &[u8]) -> Vec<u8> {
     let mark = u32::try_from(record.len()).unwrap() | 0x8000_0000;
     [&mark.to_be_bytes(), record].concat()
 }

@@ -1,4 +1,4 @@
-//! Simulated links, other servers as subjects, faulty servers, and the report.
+//! Simulated links, other servers as subjects, faulty servers, loads of version 4, and the report.
 
 #![allow(
     clippy::unwrap_used,
@@ -13,3 +13,4 @@ mod bad_servers;
 mod link;
 mod peers;
 mod report;
+mod version4;

@@ -7,8 +7,9 @@ use crate::output::UsageError;
 use crate::output::{self, print};
 use admin::Align::{Left, Right};
 use admin::Table;
-use bench::compare::{Compared, Comparison, Peer, Spread, compare as run, loads};
+use bench::compare::{Compared, Comparison, Peer, Spread, Terms, compare as run, loads};
 use bench::experiments::{RunContext, median, spread};
+use bench::load::Version;
 use bench::servers::ScratchDir;
 use std::process::ExitCode;
 
@@ -17,8 +18,13 @@ const ROUNDS: (u32, u32) = (11, 3);
 
 /// Runs `bowline bench compare`.
 pub fn compare(options: &CompareOptions) -> anyhow::Result<ExitCode> {
-    let loads = loads(&options.only).map_err(|part| {
-        let names: Vec<_> = loads(&[]).into_iter().flatten().map(|load| load.name).collect();
+    let version = options.vers;
+    if version == Version::V2 {
+        return Err(UsageError("--vers 2: 3, 4.0, 4.1 or 4.2".into()).into());
+    }
+    let loads = loads(version, &options.only).map_err(|part| {
+        let all = loads(version, &[]).into_iter().flatten();
+        let names: Vec<_> = all.map(|load| load.name_in(version)).collect();
         UsageError(format!(
             "--only {part}: no load has that in its name; the loads are: {}",
             names.join("; ")
@@ -40,7 +46,8 @@ pub fn compare(options: &CompareOptions) -> anyhow::Result<ExitCode> {
         say: &|text| spinner.say(text),
     };
     let rounds = options.rounds.unwrap_or(if options.quick { ROUNDS.1 } else { ROUNDS.0 });
-    let comparison = run(&peer, &loads, &ctx, rounds, options.below.as_deref());
+    let terms = Terms { version, rounds, below: options.below.as_deref() };
+    let comparison = run(&peer, &loads, &ctx, terms);
     spinner.end();
     let comparison = comparison?;
     print(page(&comparison))?;
@@ -111,9 +118,10 @@ fn page(comparison: &Comparison) -> String {
         .unwrap_or(0);
     let fewer = if comparison.stopped { ", fewer in the last row" } else { "" };
     format!(
-        "{table}{remarks}us of server CPU per call: median [smallest-largest] of {rounds} rounds in turn{fewer}, {} s \
+        "{table}{remarks}NFS version {}; us of server CPU per call: median [smallest-largest] of {rounds} rounds in turn{fewer}, {} s \
          each, files {}, {}\nratios within rounds: CPU of the peer / Bowline; CPU of a server of canned replies / \
          Bowline (1: nothing left to gain)\n",
+        comparison.version,
         comparison.seconds,
         comparison.below.as_ref().map_or_else(|| "in memory".to_owned(), |dir| format!("in {dir}")),
         comparison.started

@@ -94,6 +94,9 @@ pub struct CompareOptions {
     /// {DIR} on {PORT} in the foreground
     #[arg(long, value_name = "ganesha|knfsd|CMD")]
     pub peer: String,
+    /// NFS version that all speak, 3 or later
+    #[arg(long, value_name = "3|4.0|4.1|4.2", default_value = "3")]
+    pub vers: Version,
     /// Fewer and shorter rounds
     #[arg(long)]
     pub quick: bool,
@@ -122,7 +125,7 @@ pub struct LoadOptions {
     #[arg(long, value_name = "PATH", default_value = "/")]
     pub export: String,
     /// null, getattr, access, lookup, readdir, readdirplus, walk, read, write, create, untar, mixed,
-    /// lock (LOCK and UNLOCK of NLM 4), replay
+    /// lock (LOCK and UNLOCK; in version 3 of NLM 4), open-close (version 4 only), replay
     #[arg(long, value_name = "W", default_value = "getattr")]
     pub workload: String,
     /// For `replay`: the recorded calls, one line each: OPERATION PATH [OFFSET COUNT]
@@ -131,9 +134,10 @@ pub struct LoadOptions {
     /// tcp or udp
     #[arg(long, default_value = "tcp")]
     pub proto: Proto,
-    /// NFS version
-    #[arg(long, value_name = "2|3", default_value_t = 3, value_parser = clap::value_parser!(u8).range(2..=3))]
-    pub vers: u8,
+    /// NFS version; since 4.1 each client has a session of as many slots as it has calls in progress, and `null` is
+    /// SEQUENCE alone
+    #[arg(long, value_name = "2|3|4.0|4.1|4.2", default_value = "3")]
+    pub vers: Version,
     /// Simulated clients, each with its own socket and user
     #[arg(long, value_name = "N", default_value_t = 16)]
     pub clients: usize,
@@ -153,7 +157,7 @@ pub struct LoadOptions {
     /// Bytes of a READ, a WRITE or a directory listing, for example 4K or 1M
     #[arg(long, default_value = "32K", value_parser = size)]
     pub size: u32,
-    /// Backends that `read` reads
+    /// Files that `read` reads
     #[arg(long, value_name = "N", default_value_t = 8)]
     pub files: usize,
     /// Bytes of each file, read or written
@@ -252,7 +256,7 @@ impl LoadOptions {
             servers,
             mount_port: self.mount_port,
             lock_port: self.lock_port,
-            version: if self.vers == 2 { Version::V2 } else { Version::V3 },
+            version: self.vers,
             proto: self.proto,
             clients: self.clients,
             depth: self.depth,
@@ -260,7 +264,7 @@ impl LoadOptions {
             pace: self.rate.map_or(Pace::Closed, Pace::Open),
             warmup: seconds("warmup", self.warmup)?,
             time: seconds("seconds", self.seconds)?,
-            size: if self.vers == 2 { self.size.min(8192) } else { self.size },
+            size: if self.vers == Version::V2 { self.size.min(8192) } else { self.size },
             files: self.files,
             file_size: u64::from(self.file_size),
             stable: if self.sync { Stable::FileSync } else { Stable::Unstable },

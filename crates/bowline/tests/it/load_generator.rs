@@ -16,7 +16,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 use testing::{Missing, skip};
 
-const WORKLOADS: [Workload; 13] = [
+const WORKLOADS: [Workload; 14] = [
     Workload::Null,
     Workload::Getattr,
     Workload::Access,
@@ -30,6 +30,7 @@ const WORKLOADS: [Workload; 13] = [
     Workload::Untar,
     Workload::Mixed,
     Workload::Lock,
+    Workload::OpenClose,
 ];
 
 /// A small tree, and a recorded list of calls on it.
@@ -74,9 +75,10 @@ fn load(server: &TestServer, workload: Workload, change: impl Fn(&mut Plan)) -> 
     report
 }
 
-fn all_workloads(server: &TestServer, scratch: &ScratchDir) {
-    for workload in WORKLOADS {
-        let report = load(server, workload, |_| {});
+fn all_workloads(server: &TestServer, version: Version, scratch: &ScratchDir) {
+    for workload in WORKLOADS.into_iter().filter(|workload| workload.fits(version)) {
+        let report = load(server, workload, |plan| plan.version = version);
+        assert_eq!(report.version, version.name());
         match report.workload.as_str() {
             "read" => assert!(report.checked > 0 && report.read_mb_per_s > 0.0, "{report:?}"),
             "write" => assert!(report.write_mb_per_s > 0.0, "{report:?}"),
@@ -84,7 +86,7 @@ fn all_workloads(server: &TestServer, scratch: &ScratchDir) {
         }
     }
     let calls = scratch.path().join("calls");
-    let report = load(server, Workload::Replay(calls), |_| {});
+    let report = load(server, Workload::Replay(calls), |plan| plan.version = version);
     assert!(report.operations.len() >= 5, "{report:?}");
     assert!(!scratch.path().join("export").join(std::str::from_utf8(BENCH_DIR).unwrap()).exists());
 }
@@ -96,7 +98,7 @@ fn bowline_answers_every_load() {
     let mut options = Options::of_dir(&scratch.path().join("export"));
     options.program = Some(env!("CARGO_BIN_EXE_bowline").into());
     let mut server = start(&options).unwrap();
-    all_workloads(&server, &scratch);
+    all_workloads(&server, Version::V3, &scratch);
     for workload in [Workload::Null, Workload::Getattr, Workload::Read, Workload::Write] {
         load(&server, workload.clone(), |plan| plan.proto = Proto::Udp);
         load(&server, workload, |plan| plan.version = Version::V2);
@@ -146,6 +148,43 @@ fn ends_with_its_passes(server: &TestServer) {
     }
 }
 
+/// In each minor version; what a load has opened is given back at its end.
+#[test]
+fn bowline_answers_every_load_of_version_4() {
+    let scratch = ScratchDir::new().unwrap();
+    tree(&scratch);
+    let mut options = Options::of_dir(&scratch.path().join("export"));
+    options.program = Some(env!("CARGO_BIN_EXE_bowline").into());
+    let server = start(&options).unwrap();
+    for version in [Version::V40, Version::V41, Version::V42] {
+        all_workloads(&server, version, &scratch);
+    }
+    let control = server.control().unwrap().display().to_string();
+    let (code, out, err) = bowline(&["opens", "--json", "--control", &control]);
+    assert_eq!(code, 0, "{err}");
+    let opens: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(opens, serde_json::json!([]), "what is left open");
+    let report = load(&server, Workload::Getattr, |plan| {
+        (plan.version, plan.clients, plan.depth) = (Version::V41, 1, 64);
+    });
+    assert_eq!(report.operations.len(), 1, "{report:?}");
+}
+
+#[test]
+fn a_load_of_version_4_has_no_more_calls_in_progress_than_slots() {
+    let scratch = ScratchDir::new().unwrap();
+    tree(&scratch);
+    let mut options = Options::of_dir(&scratch.path().join("export"));
+    options.program = Some(env!("CARGO_BIN_EXE_bowline").into());
+    let server = start(&options).unwrap();
+    let mut plan = Plan::new(server.nfs(), server.export(), Workload::Null);
+    (plan.version, plan.depth) = (Version::V41, 4096);
+    let file_set = Arc::new(FileSet::prepare(&plan).unwrap());
+    let counters = LiveCounters::new(plan.threads);
+    let error = run(&plan, &file_set, &counters, &AtomicBool::new(false)).unwrap_err();
+    assert!(error.to_string().contains("slots"), "{error}");
+}
+
 #[test]
 fn ganesha_answers_every_load() {
     let scratch = ScratchDir::new().unwrap();
@@ -155,7 +194,7 @@ fn ganesha_answers_every_load() {
         Err(error) => return skip(Missing::Namespaces, error),
     };
     match ganesha::start_with_locks(&scratch.path().join("export"), &Placement::inside(&network)) {
-        Ok(server) => network.run(|| all_workloads(&server, &scratch)).unwrap(),
+        Ok(server) => network.run(|| all_workloads(&server, Version::V3, &scratch)).unwrap(),
         Err(error @ (ServerError::Unable(_) | ServerError::NotInstalled { .. })) => {
             skip(Missing::Program, error);
         }
@@ -250,6 +289,9 @@ fn an_invalid_load_prints_one_line_on_stderr() {
             2,
             "version 2",
         ),
+        (&["bench", "load", "--server", &dead, "--vers", "4"], 2, "4.0, 4.1, 4.2"),
+        (&["bench", "load", "--server", &dead, "--vers", "4.1", "--proto", "udp"], 2, "udp"),
+        (&["bench", "load", "--server", &dead, "--workload", "open-close"], 2, "version 4"),
         (&["bench", "run", "no-such-thing"], 2, "no such experiment"),
         (&["bench", "report", "/nonexistent"], 2, "/nonexistent"),
         (&["bench", "compare", "--peer", "true"], 2, "{PORT}"),
@@ -282,6 +324,7 @@ fn all_experiments_are_listed() {
         "wan-write",
         "auth-scale",
         "pools",
+        "versions",
     ];
     assert_eq!((code, names), (0, BTreeSet::from(wanted)));
 }

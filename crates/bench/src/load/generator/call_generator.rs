@@ -32,7 +32,7 @@ pub(crate) trait CallGenerator: Send {
 pub(super) const fn piece(plan: &Plan) -> u32 {
     match plan.version {
         Version::V2 if plan.size > 4096 => 4096,
-        Version::V2 | Version::V3 => plan.size,
+        _ => plan.size,
     }
 }
 

@@ -1,4 +1,4 @@
-//! `lock`: each lane locks bytes of its own in its client's file, and gives them back.
+//! `lock`: each lane locks bytes of its own in its client's file, and gives them back; in version 3 by NLM.
 
 use super::{CallGenerator, own};
 use crate::load::call::{Call, LockOwner};

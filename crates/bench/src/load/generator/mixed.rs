@@ -5,7 +5,7 @@ use super::access::ALL;
 use super::list::DirCursor;
 use super::read::Reads;
 use super::{CallGenerator, Rng, own};
-use crate::load::call::Call;
+use crate::load::call::{Call, Opened};
 use crate::load::counters::DataCounters;
 use crate::load::file_set::FileSet;
 use crate::load::op::Op;
@@ -37,6 +37,8 @@ struct Slot {
     asked: Op,
     name: Vec<u8>,
     made: bool,
+    /// In version 4 what was created is open, and is closed next.
+    to_close: Option<Fh>,
     cursor: DirCursor,
 }
 
@@ -48,6 +50,7 @@ pub(super) struct Mixed {
     file: Fh,
     file_len: u64,
     data: Vec<u8>,
+    opens: bool,
     slots: Vec<Slot>,
 }
 
@@ -57,6 +60,7 @@ impl Mixed {
             asked: Op::Null,
             name: format!("new{n}").into_bytes(),
             made: false,
+            to_close: None,
             cursor: DirCursor::NONE,
         };
         let mut data = vec![0; plan.size as usize];
@@ -66,6 +70,7 @@ impl Mixed {
             dir: own(&file_set.client_dirs, client, &file_set),
             file: own(&file_set.client_files, client, &file_set),
             file_len: plan.file_size.max(u64::from(plan.size)),
+            opens: plan.version.opens(),
             slots: (0..plan.depth).map(slot).collect(),
             file_set,
             rng,
@@ -91,6 +96,7 @@ impl CallGenerator for Mixed {
         let Self { file_set, rng, reads, slots, .. } = self;
         let state = slots.get_mut(slot)?;
         state.asked = match op {
+            _ if state.to_close.is_some() => Op::Close,
             // only existing files are removed, and only missing ones created
             Op::Create | Op::Remove if state.made => Op::Remove,
             Op::Create | Op::Remove => Op::Create,
@@ -108,7 +114,7 @@ impl CallGenerator for Mixed {
             Op::Write => {
                 let pieces = usize::try_from(self.file_len / self.data.len() as u64).unwrap_or(1);
                 let offset = rng.below(pieces) as u64 * self.data.len() as u64;
-                Call::Write(&self.file, offset, &self.data, StableHow::Unstable)
+                Call::Write(&self.file, offset, &self.data, StableHow::Unstable, Opened::Own)
             }
             Op::Setattr => Call::Touch(&self.file),
             Op::Readdir | Op::Readdirplus => {
@@ -129,9 +135,14 @@ impl CallGenerator for Mixed {
                 state.made = false;
                 Call::Remove(&self.dir, &state.name)
             }
-            Op::Null | Op::Getattr | Op::Readlink | Op::Commit | Op::Lock | Op::Unlock => {
-                Call::Getattr(fh)
-            }
+            Op::Close => Call::Close(state.to_close.as_ref()?),
+            Op::Null
+            | Op::Getattr
+            | Op::Readlink
+            | Op::Commit
+            | Op::Lock
+            | Op::Unlock
+            | Op::Open => Call::Getattr(fh),
         })
     }
 
@@ -147,6 +158,12 @@ impl CallGenerator for Mixed {
             Op::Read => self.reads.on_reply(slot, status, body, data_counters),
             Op::Readdir | Op::Readdirplus => state.cursor.advance(status, body),
             Op::Create if status != 0 => state.made = false,
+            Op::Create => {
+                if let (true, Body::Object(file)) = (self.opens, body) {
+                    state.to_close = *file;
+                }
+            }
+            Op::Close => state.to_close = None,
             Op::Write => {
                 if let Body::Written(count) = body {
                     data_counters.bytes_written += u64::from(*count);

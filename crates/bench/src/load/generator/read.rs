@@ -1,9 +1,9 @@
 //! `read`: files at random, at random multiples of the size; the data is verified on a sample.
 
 use super::{CallGenerator, Rng};
-use crate::load::call::Call;
+use crate::load::call::{Call, Opened};
 use crate::load::counters::DataCounters;
-use crate::load::file_set::FileSet;
+use crate::load::file_set::{DataFile, FileSet};
 use crate::load::pattern;
 use crate::load::plan::Plan;
 use crate::load::reply::Body;
@@ -38,13 +38,13 @@ impl Reads {
 impl CallGenerator for Reads {
     fn next(&mut self, slot: usize) -> Option<Call<'_>> {
         let file = self.rng.below(self.file_set.files.len());
-        let (fh, len) = self.file_set.files.get(file)?;
+        let DataFile { fh, size: len, .. } = self.file_set.files.get(file)?;
         let pieces = len.saturating_sub(self.shift).div_ceil(u64::from(self.size)).max(1);
         let piece = self.rng.below(usize::try_from(pieces).unwrap_or(usize::MAX)) as u64;
         let offset = self.shift + piece * u64::from(self.size);
         let expected = u64::from(self.size).min(len.saturating_sub(offset));
         *self.slots.get_mut(slot)? = Asked { file, offset, expected };
-        Some(Call::Read(fh, offset, self.size))
+        Some(Call::Read(fh, offset, self.size, Opened::File(file)))
     }
 
     fn on_reply(

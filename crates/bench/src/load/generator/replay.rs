@@ -2,12 +2,13 @@
 
 use super::CallGenerator;
 use super::access::ALL;
-use crate::load::call::Call;
+use crate::load::call::{Call, Opened};
 use crate::load::counters::DataCounters;
 use crate::load::file_set::FileSet;
 use crate::load::op::Op;
 use crate::load::plan::Plan;
 use crate::load::reply::Body;
+use client::Fh;
 use proto::nfs3::StableHow;
 use std::sync::Arc;
 
@@ -20,6 +21,16 @@ pub(super) struct Replay {
     file_set: Arc<FileSet>,
     next: usize,
     data: Vec<u8>,
+    /// What each slot does beside the list: in version 4 a CREATE opens the file, which is closed next.
+    slots: Vec<Beside>,
+    opens: bool,
+}
+
+#[derive(Clone, Copy)]
+enum Beside {
+    Nothing,
+    Creates,
+    Closes(Fh),
 }
 
 impl Replay {
@@ -28,31 +39,39 @@ impl Replay {
         let next = steps.len().saturating_mul(client).checked_div(plan.clients).unwrap_or(0);
         let longest = steps.iter().filter(|s| s.op == Op::Write).map(|s| s.count as usize).max();
         let data = vec![0x62; longest.unwrap_or(0).min(WRITE_MAX)];
-        Self { file_set, next, data }
+        let (slots, opens) = (vec![Beside::Nothing; plan.depth], plan.version.opens());
+        Self { file_set, next, data, slots, opens }
     }
 }
 
 impl CallGenerator for Replay {
-    fn next(&mut self, _: usize) -> Option<Call<'_>> {
+    fn next(&mut self, slot: usize) -> Option<Call<'_>> {
+        let beside = self.slots.get_mut(slot)?;
+        if let Beside::Closes(file) = beside {
+            return Some(Call::Close(file));
+        }
         let steps = &self.file_set.steps;
         let step = steps.get(self.next)?;
         self.next = if self.next + 1 < steps.len() { self.next + 1 } else { 0 };
         let (fh, name) = (&step.fh, &*step.name);
         Some(match step.op {
-            // a list has no locks
-            Op::Null | Op::Lock | Op::Unlock => Call::Null,
+            // a list has no locks and no opens
+            Op::Null | Op::Lock | Op::Unlock | Op::Open | Op::Close => Call::Null,
             Op::Getattr => Call::Getattr(fh),
             Op::Setattr => Call::Touch(fh),
             Op::Lookup => Call::Lookup(fh, name),
             Op::Access => Call::Access(fh, ALL),
             Op::Readlink => Call::Readlink(fh),
-            Op::Read => Call::Read(fh, step.offset, step.count),
+            Op::Read => Call::Read(fh, step.offset, step.count, Opened::No),
             Op::Write => {
                 let len = (step.count as usize).min(self.data.len());
                 let data = self.data.get(..len).unwrap_or_default();
-                Call::Write(fh, step.offset, data, StableHow::Unstable)
+                Call::Write(fh, step.offset, data, StableHow::Unstable, Opened::No)
             }
-            Op::Create => Call::Create(fh, name),
+            Op::Create => {
+                *beside = Beside::Creates;
+                Call::Create(fh, name)
+            }
             Op::Remove => Call::Remove(fh, name),
             Op::Readdir => Call::Readdir(fh, 0, [0; 8], PIECE),
             Op::Readdirplus => Call::Readdirplus(fh, 0, [0; 8], PIECE),
@@ -61,7 +80,13 @@ impl CallGenerator for Replay {
         })
     }
 
-    fn on_reply(&mut self, _: usize, _: u32, body: &Body<'_>, data_counters: &mut DataCounters) {
+    fn on_reply(&mut self, slot: usize, _: u32, body: &Body<'_>, data_counters: &mut DataCounters) {
+        if let Some(beside) = self.slots.get_mut(slot) {
+            *beside = match (&beside, body) {
+                (Beside::Creates, Body::Object(Some(file))) if self.opens => Beside::Closes(*file),
+                _ => Beside::Nothing,
+            };
+        }
         match body {
             Body::Data { bytes, .. } => data_counters.bytes_read += bytes.len() as u64,
             Body::Written(count) => data_counters.bytes_written += u64::from(*count),

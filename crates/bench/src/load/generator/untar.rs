@@ -1,13 +1,15 @@
 //! `untar`: each slot unpacks small files into its client's directory, by the calls of the Linux client for tar(1): an
 //! exclusive CREATE, the SETATTR that sets the file's mode, its data in one WRITE with FILE_SYNC, and the SETATTR that
-//! sets the archive's time. Each of the four must survive a power cut once it is answered.
+//! sets the archive's time. Each of the four must survive a power cut once it is answered. In version 4 the CREATE is an
+//! OPEN, with the mode in it since version 4.1, and a CLOSE comes last.
 //!
 //! Names are never reused, not even by another run, as an exclusive CREATE of an existing file fails.
 
 use super::{CallGenerator, own};
-use crate::load::call::Call;
+use crate::load::call::{Call, Opened};
 use crate::load::counters::DataCounters;
 use crate::load::file_set::FileSet;
+use crate::load::op::Version;
 use crate::load::pattern;
 use crate::load::plan::Plan;
 use crate::load::reply::Body;
@@ -23,6 +25,7 @@ enum Next {
     SetMode,
     Write,
     SetTime,
+    Close,
 }
 
 struct Slot {
@@ -38,6 +41,7 @@ pub(super) struct Untar {
     data: Vec<u8>,
     /// Distinguishes the names and verifiers of this run from those of others.
     run: u64,
+    version: Version,
     slots: Vec<Slot>,
 }
 
@@ -50,6 +54,7 @@ impl Untar {
         Self {
             dir: own(&file_set.client_dirs, client, file_set),
             data,
+            version: plan.version,
             run: u64::try_from(since_epoch.as_nanos()).unwrap_or(0),
             slots: (0..plan.depth).map(slot).collect(),
         }
@@ -68,8 +73,11 @@ impl CallGenerator for Untar {
                 Call::CreateNew(&self.dir, &slot.name, verifier.to_be_bytes())
             }
             Next::SetMode => Call::SetMode(&slot.file),
-            Next::Write => Call::Write(&slot.file, 0, &self.data, StableHow::FileSync),
+            Next::Write => {
+                Call::Write(&slot.file, 0, &self.data, StableHow::FileSync, Opened::Slot)
+            }
             Next::SetTime => Call::SetTime(&slot.file),
+            Next::Close => Call::Close(&slot.file),
         })
     }
 
@@ -84,13 +92,24 @@ impl CallGenerator for Untar {
         if let Body::Written(count) = body {
             data_counters.bytes_written += u64::from(*count);
         }
+        let opens = self.version.opens();
+        let with_mode = opens && self.version != Version::V40;
         slot.next = match (slot.next, body) {
-            _ if status != 0 => Next::Create,
+            (Next::Create | Next::Close, _) if status != 0 => Next::Create,
+            // what is open is closed
+            _ if status != 0 => {
+                if opens {
+                    Next::Close
+                } else {
+                    Next::Create
+                }
+            }
             (Next::Create, Body::Object(Some(file))) => {
                 slot.file = *file;
-                Next::SetMode
+                if with_mode { Next::Write } else { Next::SetMode }
             }
-            (Next::Create | Next::SetTime, _) => Next::Create,
+            (Next::SetTime, _) if opens => Next::Close,
+            (Next::Create | Next::SetTime | Next::Close, _) => Next::Create,
             (Next::SetMode, _) => Next::Write,
             (Next::Write, _) => Next::SetTime,
         };

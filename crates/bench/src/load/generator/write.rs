@@ -4,7 +4,7 @@
 //! The COMMIT follows the last reply of the pass: slots that are ready earlier wait.
 
 use super::{CallGenerator, own};
-use crate::load::call::Call;
+use crate::load::call::{Call, Opened};
 use crate::load::counters::DataCounters;
 use crate::load::file_set::FileSet;
 use crate::load::op::Version;
@@ -54,7 +54,7 @@ impl Writes {
     fn turn(&mut self) -> Option<Call<'_>> {
         self.offset = 0;
         // stable writes, and version 2, where all are stable, need no COMMIT
-        if self.stable == StableHow::Unstable && self.version == Version::V3 {
+        if self.stable == StableHow::Unstable && self.version != Version::V2 {
             self.committing = true;
             return Some(Call::Commit(&self.file));
         }
@@ -69,7 +69,7 @@ impl Writes {
         let offset = self.offset;
         self.offset += self.data.len() as u64;
         self.under_way += 1;
-        Some(Call::Write(&self.file, offset, &self.data, self.stable))
+        Some(Call::Write(&self.file, offset, &self.data, self.stable, Opened::Own))
     }
 }
 
