@@ -106,7 +106,7 @@ fn parts(version: &str) -> Vec<Part> {
             loads: (*loads).to_owned(),
         })
     };
-    let counted = of(Machine::Counted, "knfsd").into_iter().chain(of(Machine::Counted, "ganesha"));
+    let counted = of(Machine::Counted, "knfsd").chain(of(Machine::Counted, "ganesha"));
     counted.chain(of(Machine::TwoCpus, "knfsd")).collect()
 }
 

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-/// A handle of version 3, at most 64 bytes (RFC 1813 §2.4).
+/// A handle: of version 4 at most 128 bytes (RFC 8881 §3.2, `NFS4_FHSIZE`), of version 3 at most 64 (RFC 1813 §2.4), of version 2
+/// always 32.
 #[derive(Clone, Copy)]
 pub struct Fh {
     len: u8,
@@ -11,7 +12,7 @@ pub struct Fh {
 
 impl Fh {
     /// The longest handle.
-    pub const MAX: usize = 64;
+    pub const MAX: usize = 128;
 
     /// No bytes: no server returns this one.
     pub const EMPTY: Self = Self { len: 0, bytes: [0; Self::MAX] };

@@ -119,7 +119,7 @@ impl ClientRecord {
         let OpenDone { mut stateid, must_confirm } = r.get().map_err(garbled)?;
         succeeded(&mut r, op::GETFH)?;
         let handle = Fh::new(r.opaque(FHSIZE).map_err(garbled)?)
-            .ok_or(Error::Unsendable("a handle over 64 bytes"))?;
+            .ok_or(Error::Unsendable("a handle over 128 bytes"))?;
         if must_confirm {
             stateid = self.confirm(client, owner, &handle, stateid)?;
         }

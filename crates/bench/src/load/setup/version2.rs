@@ -22,7 +22,7 @@ impl Calls {
 
 fn mount(client: &mut Client, path: &[u8]) -> Result<Fh, client::Error> {
     let handle = client.mount_old(1, path)?;
-    Fh::new(&handle).ok_or(client::Error::Unsendable("a handle over 64 bytes"))
+    Fh::new(&handle).ok_or(client::Error::Unsendable("a handle over 128 bytes"))
 }
 
 impl SetupCalls for Calls {

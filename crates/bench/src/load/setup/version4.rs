@@ -39,7 +39,7 @@ const fn garbled(source: xdr::Error) -> client::Error {
     client::Error::Garbled { operation: "COMPOUND", source }
 }
 
-const TOO_LONG: client::Error = client::Error::Unsendable("a handle over 64 bytes");
+const TOO_LONG: client::Error = client::Error::Unsendable("a handle over 128 bytes");
 
 impl Calls {
     pub(super) fn new(client: Client, plan: &Plan) -> Self {
