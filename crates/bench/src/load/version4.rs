@@ -4,10 +4,12 @@
 //! `session_setup` gives a client its session, opens what its load needs, and gives all of it back; `compound` writes the calls
 //! of a load, `result` reads their replies, and `state` is what both know of the client. Per call nothing is allocated.
 
+mod admission;
 pub(crate) mod compound;
 pub(crate) mod result;
 mod session_setup;
 mod state;
 
-pub(crate) use session_setup::{StateReturn, patiently, set_up, unique_name};
+pub(crate) use admission::{patiently, unique_name};
+pub(crate) use session_setup::{StateReturn, set_up};
 pub(crate) use state::State4;

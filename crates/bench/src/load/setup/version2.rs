@@ -1,6 +1,6 @@
 //! The calls of version 2.
 
-use super::{DirItem, ObjectKind, SetupCalls, mounted};
+use super::calls::{DirItem, ObjectKind, SetupCalls, mounted};
 use crate::load::call::fh2;
 use crate::load::error::LoadError;
 use crate::load::plan::Plan;

@@ -3,7 +3,7 @@
 //!
 //! A file is open from when it is made until the next one is, so that it can be filled.
 
-use super::{DirItem, ObjectKind, SetupCalls};
+use super::calls::{DirItem, ObjectKind, SetupCalls};
 use crate::load::error::LoadError;
 use crate::load::plan::Plan;
 use crate::load::version4::{patiently, unique_name};

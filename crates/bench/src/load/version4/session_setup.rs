@@ -2,6 +2,7 @@
 //! session, the files that its load reads and writes, and, before version 4.1, its slots' owners, confirmed so that the
 //! load need not do it.
 
+use super::admission::{patiently, unique_name};
 use super::state::{OpenFile, SlotState, State4};
 use crate::load::call::LOCK_BYTES;
 use crate::load::error::LoadError;
@@ -11,42 +12,15 @@ use client::nfs4::{ClientRecord, OpenOwner, Operations, succeeded};
 use client::{Client, Fh, Identity};
 use proto::layout::Bytes;
 use proto::nfs4::{
-    LockArgs, LockOwner4, LockType4, Locker4, LockuArgs, Nfsstat4, OpenToLockOwner4, Stateid4, op,
-    share,
+    LockArgs, LockOwner4, LockType4, Locker4, LockuArgs, OpenToLockOwner4, Stateid4, op, share,
 };
 use std::net::{SocketAddr, TcpStream};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 /// The most files that one client opens to read them; more are read without an open.
 const FILES_MAX: usize = 64;
 /// How long a call may take that gives something back.
 const RETURN_TIMEOUT: Duration = Duration::from_secs(2);
-/// Pause before a call is repeated that the server does not take yet.
-const PAUSE: Duration = Duration::from_millis(50);
-
-/// A name that no other client has, of this run or another.
-pub(crate) fn unique_name(client: &dyn std::fmt::Display) -> String {
-    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    format!("bowline bench {} {:x} {client}", std::process::id(), since_epoch.as_nanos())
-}
-
-/// Tries again while the server says DELAY or, after its restart, GRACE, until the deadline.
-pub(crate) fn patiently<T>(
-    deadline: Instant,
-    mut call: impl FnMut() -> client::Result<T>,
-) -> client::Result<T> {
-    let later = [Nfsstat4::Delay.number(), Nfsstat4::Grace.number()];
-    loop {
-        match call() {
-            Err(client::Error::Nfs { number, .. })
-                if later.contains(&number) && Instant::now() < deadline =>
-            {
-                std::thread::sleep(PAUSE);
-            }
-            other => return other,
-        }
-    }
-}
 
 /// Makes client number `client` known on its connection, with what the load needs open.
 ///
