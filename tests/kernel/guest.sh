@@ -17,7 +17,10 @@ case $checks in
     # status managers are found by its
     o=hard$extra
     rpcbind -w
+    # of a guest that was switched off and on again: what is on its disk
+    [ ! -d "$JOB/nfs.$GUEST" ] || cp -a "$JOB/nfs.$GUEST/." /var/lib/nfs/
     rpc.statd --no-notify
+    [ ! -d "$JOB/nfs.$GUEST" ] || sm-notify
     ;;
   *) ;;
 esac

@@ -133,9 +133,11 @@ for ((g = 1; g <= guests; g++)); do
   ip -n $ns tuntap add tap$g mode tap
   ip -n $ns link set tap$g master br0 up
   # fd 3 is the guest's output; the kernel's own messages go to a file. A shell is
-  # pid 1 of the guest's pid namespace: when it is killed, the whole guest is gone.
+  # pid 1 of the guest's pid namespace: when it is killed, the whole guest is gone. A guest that has made the file again.N
+  # and ends is booted once more.
   timeout -s KILL "$limit" ip netns exec $ns \
-    taskset -c "${cpus[(${KC_SLOT:-$$} + g) % ${#cpus[@]}]}" unshare --pid --fork --kill-child -- sh -c '"$@"; exit $?' sh \
+    taskset -c "${cpus[(${KC_SLOT:-$$} + g) % ${#cpus[@]}]}" unshare --pid --fork --kill-child -- \
+    sh -c 'again=$1; shift; while :; do "$@"; r=$?; mv "$again" "$again.done" 2>/dev/null || exit $r; done' sh "$job/again.$g" \
     env -i PATH="$PATH" TMPDIR=/dev/shm LD_PRELOAD="$preload" \
     DISK="$image" DISK_LOG="$job/disk.log" KC_GUEST=$g \
     linux.uml mem=512M umid=g$g uml_dir="$job/uml/" \

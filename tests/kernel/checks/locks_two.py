@@ -1,10 +1,14 @@
 """Two clients on one export, over default mounts: locks of one exclude the other, and programs that use them keep their data."""
 
+import errno
 import os
 import sqlite3
+import statistics
+import subprocess
+import sys
 import time
 
-from check import sh
+from check import errno_of, sh
 from two import (ENVIRONMENT, LIMIT_S, ME, OTHER, count_of, in_processes, increments, is_refused, meet, opened, run_two,
                  tell, told, whole)
 
@@ -32,20 +36,20 @@ def each_excludes_the_other():
 
 
 def a_waiter_is_granted_when_the_holder_lets_go():
-    waited_ms = []
-    for how in ("flock", "fcntl"):
+    waited_ms = {"flock": [], "fcntl": []}
+    for how in waited_ms:
         fd = opened(how)
-        for turn in range(4):
+        for turn in range(6):
             holder = 1 + turn % 2
             step = "wait-%s-%d" % (how, turn)
             if ME == holder:
                 whole(how, fd, "x")
                 meet(step)
-                time.sleep(0.7)
+                time.sleep(0.4)
                 let_go = time.time()
                 whole(how, fd, "u")
                 granted = told(step + "-granted")
-                waited_ms.append(int((granted - let_go) * 1000))
+                waited_ms[how].append((granted - let_go) * 1000)
             else:
                 meet(step)
                 whole(how, fd, "x", wait=True)
@@ -53,11 +57,14 @@ def a_waiter_is_granted_when_the_holder_lets_go():
                 whole(how, fd, "u")
             meet(step + "-over")
     tell("waited-%d" % ME, waited_ms)
-    both = waited_ms + told("waited-%d" % OTHER)
-    # each has measured from the other's clock to its own, so that the difference of the clocks is in both, once either way
-    print("a waiter had the lock %.0f ms after it was let go, the mean of %d" % (sum(both) / len(both), len(both)))
-    # without a callback a client retries after 30 s
-    assert sum(both) / len(both) < 10_000, both
+    others_ms = told("waited-%d" % OTHER)
+    for how in waited_ms:
+        # each has measured from its own clock to the other's, so that the difference of the clocks is in both, once either
+        # way; the median, because a machine that is busy may hold up some of them
+        both_ms = (statistics.median(waited_ms[how]) + statistics.median(others_ms[how])) / 2
+        print("%s: a waiter had the lock %.0f ms after it was let go" % (how, both_ms))
+        # without a callback a client asks again after up to 30 s
+        assert both_ms < 100, (how, waited_ms, others_ms)
 
 
 def counters_miss_nothing():
@@ -160,6 +167,81 @@ def one_makes_the_pid_file():
         assert open("postmaster.pid.%d" % n).read() == "%d\n" % (ME if n in made else OTHER)
 
 
+def pid_file(path):
+    """As PostgreSQL's CreateLockFile: makes the file, or takes it over if nobody has its process number. Only a process of
+    the same machine can be found by its number: against another machine the file alone helps, and PostgreSQL's manual warns."""
+    while True:
+        try:
+            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+            break
+        except FileExistsError:
+            pass
+        with open(path) as f:
+            other = int(f.readline())
+        try:
+            os.kill(other, 0)
+            return other
+        except ProcessLookupError:
+            os.unlink(path)
+    os.write(fd, b"%d\n/data\n" % os.getpid())
+    os.fsync(fd)
+    os.close(fd)
+    return os.getpid()
+
+
+def a_stale_pid_file_is_taken_over():
+    path = "postmaster.pid.%d" % ME
+    meet("stale")
+    assert pid_file(path) == os.getpid()
+    for _ in range(3):
+        in_processes([lambda: pid_file(path) == os.getppid() or sys.exit(1)] * 2)
+    os.unlink(path)
+    dead = os.fork()
+    if dead == 0:
+        pid_file(path)
+        os._exit(0)
+    assert os.waitpid(dead, 0)[1] == 0
+    assert int(open(path).readline()) == dead
+    assert pid_file(path) == os.getpid()
+    meet("stale-taken")
+    # the other's is there, whole, and cannot be made
+    other = "postmaster.pid.%d" % OTHER
+    assert errno_of(os.open, other, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600) == errno.EEXIST
+    assert open(other).read().endswith("\n/data\n")
+    meet("stale-over")
+
+
+def dotlocks_by_lockfile():
+    """lockfile(1), as in mail programs and scripts."""
+    meet("lockfile")
+    sh("""for n in 1 2 3; do
+            lockfile -1 -r 60 count.lock
+            echo $(($(cat count 2>/dev/null || echo 0) + 1)) >count.new; mv count.new count
+            rm -f count.lock
+          done""")
+    meet("lockfile-done")
+    assert sh("cat count").split() == ["6"]
+
+
+def mail_is_delivered_by_procmail():
+    """Into a Maildir, and into an mbox by a dotlock and fcntl(2)."""
+    with open("/tmp/procmailrc", "w") as f:
+        f.write("MAILDIR=%s\nLOCKSLEEP=1\nSHELL=/bin/sh\n:0 c\ninbox/\n:0 :\nmbox\n" % os.getcwd())
+    meet("procmail")
+    for n in range(5):
+        body = "".join("mail %d of %d, line %d\n" % (n, ME, line) for line in range(200))
+        mail = "From g%d  Tue Nov 24 12:00:00 2026\nFrom: g%d\nSubject: %d\n\n%s\n" % (ME, ME, n, body)
+        subprocess.run(["procmail", "-m", "/tmp/procmailrc"], input=mail.encode(), check=True)
+    meet("procmail-done")
+    names = os.listdir("inbox/new")
+    assert len(names) == 10 and not os.listdir("inbox/tmp"), names
+    mails = open("mbox").read().split("\nFrom g")
+    assert len(mails) == 10, len(mails)
+    for mail in mails + [open("inbox/new/" + name).read() for name in names]:
+        assert mail.count(", line ") == 200, mail[:100]
+    meet("procmail-over")
+
+
 def maildir_loses_no_mail():
     for d in ("tmp", "new", "cur"):
         os.makedirs(d, exist_ok=True)
@@ -188,5 +270,5 @@ def maildir_loses_no_mail():
 
 
 run_two([each_excludes_the_other, a_waiter_is_granted_when_the_holder_lets_go, counters_miss_nothing,
-          sqlite_keeps_every_row, git_keeps_every_commit, dotlocks_exclude, one_makes_the_pid_file,
-          maildir_loses_no_mail])
+          sqlite_keeps_every_row, git_keeps_every_commit, dotlocks_exclude, dotlocks_by_lockfile, one_makes_the_pid_file,
+          a_stale_pid_file_is_taken_over, maildir_loses_no_mail, mail_is_delivered_by_procmail])

@@ -206,6 +206,20 @@ fn recovery_of_two_clients_of_version_3() {
     guests_with(&environment, 2, server, "recovery", "", 300);
 }
 
+/// Both use version 3: one cannot be called back, is cut off, and is switched off with its locks.
+#[test]
+fn locks_of_version_3_clients_that_are_lost() {
+    guests(2, "ext4", "locks_lost", "", 200);
+}
+
+/// Both use version 3: who waits is called back.
+#[test]
+fn locks_of_two_version_3_clients() {
+    let checks = "each_excludes_the_other a_waiter_is_granted_when_the_holder_lets_go dotlocks_by_lockfile \
+                  mail_is_delivered_by_procmail a_stale_pid_file_is_taken_over";
+    guests_with(&[("LOCK_CHECKS", checks)], 2, "ext4", "locks_two", "", 200);
+}
+
 /// One of them uses version 3 and the other version 4.1. `LOCK_ROUNDS` for more of everything, `LOCK_CHECKS` for some
 /// checks.
 #[test]
