@@ -9,7 +9,8 @@
 //! until that works every record is refused, so that no host gets its first lock. What was granted before goes on.
 //!
 //! Lock: [`Inner`], for list operations; no I/O happens under it. The thread whose record comes when nobody writes, the
-//! *writer*, writes for all that come until it is done; the others wait.
+//! *writer*, writes for all that come until it is done; the others wait. What is stored is the writer's while it writes, so
+//! that a record costs the same however many hosts there are.
 
 mod disk;
 #[cfg(test)]
@@ -51,7 +52,7 @@ struct Given {
 
 /// What is stored, and what waits to be.
 struct Inner {
-    /// What the stored records come to.
+    /// What the stored records come to; empty while a thread writes, which has it in hand.
     stored: Recovery,
     /// What waits, in order.
     waiting: Vec<Given>,
@@ -147,11 +148,14 @@ impl RecoveryStore {
             inner.writing = true;
             let batch = std::mem::take(&mut inner.waiting);
             let start = inner.start.clone();
-            let (before, file, failure) = (inner.stored.clone(), inner.file, inner.failure.clone());
+            let (before, file) = (std::mem::take(&mut inner.stored), inner.file);
+            let failure = inner.failure.clone();
             drop(inner);
-            let written = self.write((&start, &batch), &before, file, failure.as_ref());
+            let (stored, file, written) =
+                self.write((&start, &batch), before, file, failure.as_ref());
             inner = self.lock();
             inner.writing = false;
+            (inner.stored, inner.file) = (stored, file);
             let outcome = inner.note(written);
             for given in batch {
                 let _first = given.outcome.set(outcome.clone());
@@ -160,36 +164,41 @@ impl RecoveryStore {
         }
     }
 
-    /// Writes records behind those `before`. What is stored then and the state of the file; or that of the file alone,
-    /// if the records are not stored.
+    /// Writes records behind those `before`. What is stored then, the state of the file, and whether the records are.
     fn write(
         &self,
         (start, batch): (&[Record], &[Given]),
-        before: &Recovery,
+        mut before: Recovery,
         file: FileState,
         failure: Option<&(NotStored, Instant)>,
-    ) -> Result<(Recovery, FileState), (NotStored, FileState)> {
+    ) -> (Recovery, FileState, Result<(), NotStored>) {
         match failure {
-            Some((why, _)) if self.unreadable => return Err((why.clone(), file)),
-            Some((why, since)) if since.elapsed() < RETRY => return Err((why.clone(), file)),
+            Some((why, _)) if self.unreadable => return (before, file, Err(why.clone())),
+            Some((why, since)) if since.elapsed() < RETRY => {
+                return (before, file, Err(why.clone()));
+            }
             Some(_) | None => {}
         }
-        let mut after = before.clone();
         let records = || start.iter().chain(batch.iter().flat_map(|given| &given.records));
-        records().for_each(|record| after.apply(record));
-        let len = match file.intact {
-            true => self.extend(records(), file.len),
-            false => self.replace(&after),
-        };
-        match len {
-            Ok(len) => {
-                let file = FileState { len, intact: true, ..file };
-                Ok(self.replace_if_long(after, file))
+        if file.intact {
+            match self.extend(records(), file.len) {
+                Ok(len) => {
+                    records().for_each(|record| before.apply(record));
+                    let file = self.replace_if_long(&before, FileState { len, ..file });
+                    (before, file, Ok(()))
+                }
+                // without these records it is as it was; if not even that can be said, memory has to replace it
+                Err(why) => {
+                    let intact = self.disk.truncate(file.len).is_ok();
+                    (before, FileState { intact, ..file }, Err(why))
+                }
             }
-            // without these records it is as it was; if not even that can be said, memory has to replace it
-            Err(why) => {
-                let intact = file.intact && self.disk.truncate(file.len).is_ok();
-                Err((why, FileState { intact, ..file }))
+        } else {
+            let mut after = before.clone();
+            records().for_each(|record| after.apply(record));
+            match self.replace(&after) {
+                Ok(len) => (after, FileState { len, intact: true, ..file }, Ok(())),
+                Err(why) => (before, file, Err(why)),
             }
         }
     }
@@ -214,14 +223,14 @@ impl RecoveryStore {
     }
 
     /// Replaces the file if it is much longer than what it comes to.
-    fn replace_if_long(&self, stored: Recovery, mut file: FileState) -> (Recovery, FileState) {
+    fn replace_if_long(&self, stored: &Recovery, mut file: FileState) -> FileState {
         if file.len <= file.replace_at {
-            return (stored, file);
+            return file;
         }
-        let live = encoded(&stored).len() as u64;
+        let live = encoded(stored).len() as u64;
         file.replace_at = live.saturating_mul(REPLACE_FACTOR).max(REPLACE_MIN_BYTES);
         if file.len > file.replace_at {
-            match self.replace(&stored) {
+            match self.replace(stored) {
                 Ok(len) => file.len = len,
                 // it is as good as before, only longer
                 Err(why) => {
@@ -230,27 +239,22 @@ impl RecoveryStore {
                 }
             }
         }
-        (stored, file)
+        file
     }
 }
 
 impl Inner {
-    /// Takes the outcome of a write in; that of its records.
-    fn note(
-        &mut self,
-        written: Result<(Recovery, FileState), (NotStored, FileState)>,
-    ) -> Result<(), NotStored> {
+    /// Notes whether a write's records are stored, which is their outcome.
+    fn note(&mut self, written: Result<(), NotStored>) -> Result<(), NotStored> {
         match written {
-            Ok((stored, file)) => {
-                (self.stored, self.file) = (stored, file);
+            Ok(()) => {
                 self.start.clear();
                 if self.failure.take().is_some() {
                     tracing::info!("the records of the locks can be stored again");
                 }
                 Ok(())
             }
-            Err((why, file)) => {
-                self.file = file;
+            Err(why) => {
                 match &self.failure {
                     // only what was tried anew moves the next try
                     Some((_, since)) if since.elapsed() < RETRY => {}

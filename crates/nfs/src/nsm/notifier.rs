@@ -4,7 +4,10 @@
 //! until it answers; over UDP and TCP in turn, because one of the two may be filtered. At most [`UNDER_WAY_MAX`] calls are
 //! under way, so that ten thousand clients are told in the order of the list and not all at once.
 //!
-//! Lock: the list; held for a walk over it, with no call made under it.
+//! What is due is found without a walk over the list: each answer of ten thousand machines wakes whoever calls
+//! [`Notifier::tick`].
+//!
+//! Lock: the list; held for map operations on it, with no call made under it.
 
 use proto::nsm::{Notify, PROGRAM, VERSION, procedure};
 use rpc::{
@@ -12,7 +15,7 @@ use rpc::{
     Transport,
 };
 use state::MonitoredHost;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use xdr::Writer;
@@ -47,8 +50,8 @@ pub struct NotifierProgress {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// To be told at this time.
-    At(u64),
+    /// To be told, at a time that the list has.
+    At,
     UnderWay,
     Answered,
     GivenUp,
@@ -72,7 +75,16 @@ pub struct Notifier {
     answered: Answered,
     own_name: Vec<u8>,
     own_state: i32,
-    machines: Mutex<Vec<Machine>>,
+    list: Mutex<List>,
+}
+
+/// The machines.
+struct List {
+    machines: Vec<Machine>,
+    /// When each is to be told that is at [`Stage::At`], and its place.
+    due: BTreeSet<(u64, usize)>,
+    /// How many are at [`Stage::UnderWay`].
+    under_way: usize,
 }
 
 impl Notifier {
@@ -90,11 +102,13 @@ impl Notifier {
             names.push(host.name);
         }
         let machines = machines.into_iter().map(|((addr, local), names)| {
-            let stage = Stage::At(0);
+            let stage = Stage::At;
             Machine { addr, local, names, tries: 0, stage }
         });
-        let machines = Mutex::new(machines.collect());
-        Arc::new(Self { outbound, answered, own_name, own_state, machines })
+        let machines: Vec<Machine> = machines.collect();
+        let due = (0..machines.len()).map(|index| (0, index)).collect();
+        let list = Mutex::new(List { machines, due, under_way: 0 });
+        Arc::new(Self { outbound, answered, own_name, own_state, list })
     }
 
     /// Makes the calls that are due, and says when it is to be called again, in milliseconds of the same clock; `None`:
@@ -114,9 +128,14 @@ impl Notifier {
         next
     }
 
+    /// The state number that clients are told.
+    pub const fn own_state(&self) -> i32 {
+        self.own_state
+    }
+
     /// How far it is.
     pub fn progress(&self) -> NotifierProgress {
-        let machines = self.lock();
+        let List { machines, .. } = &*self.lock();
         let count = |stage| machines.iter().filter(|machine| machine.stage == stage).count();
         NotifierProgress {
             machines: machines.len(),
@@ -125,39 +144,38 @@ impl Notifier {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Machine>> {
-        self.machines.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, List> {
+        self.list.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The machines to be told now, each with its address and how often that was tried; and when the next one is due.
     fn take_due(&self, now_ms: u64) -> (Vec<(usize, CallerAddress, usize)>, Option<u64>) {
-        let mut machines = self.lock();
-        let mut free = UNDER_WAY_MAX
-            .saturating_sub(machines.iter().filter(|m| m.stage == Stage::UnderWay).count());
-        let (mut due, mut next) = (Vec::new(), None);
-        for (index, machine) in machines.iter_mut().enumerate() {
-            match machine.stage {
-                Stage::At(at_ms) if at_ms <= now_ms && free > 0 => {
-                    free -= 1;
-                    let to = CallerAddress::recorded(machine.addr, machine.local);
-                    due.push((index, to, machine.tries));
-                    machine.stage = Stage::UnderWay;
-                    machine.tries += 1;
-                }
-                // those that find no place now are looked at when a call has ended
-                Stage::At(at_ms) => next = Some(next.map_or(at_ms, |next: u64| next.min(at_ms))),
-                Stage::UnderWay | Stage::Answered | Stage::GivenUp => {}
-            }
+        let mut list = self.lock();
+        let List { machines, due, under_way } = &mut *list;
+        let mut taken = Vec::new();
+        while *under_way < UNDER_WAY_MAX
+            && let Some(&(at_ms, index)) = due.first()
+            && at_ms <= now_ms
+        {
+            due.pop_first();
+            let Some(machine) = machines.get_mut(index) else { continue };
+            let to = CallerAddress::recorded(machine.addr, machine.local);
+            taken.push((index, to, machine.tries));
+            machine.stage = Stage::UnderWay;
+            machine.tries += 1;
+            *under_way += 1;
         }
         let calls_end_ms = now_ms.saturating_add(TIMEOUT_MS);
-        let waiting = machines.iter().any(|machine| machine.stage == Stage::UnderWay);
-        let next = match (next, waiting) {
-            (Some(at_ms), true) if at_ms <= now_ms => Some(now_ms.saturating_add(PLACE_LOOK_MS)),
-            (Some(at_ms), _) => Some(at_ms.max(now_ms)),
+        let next = match (due.first(), *under_way > 0) {
+            // those that find no place now are looked at when a call has ended
+            (Some((at_ms, _)), true) if *at_ms <= now_ms => {
+                Some(now_ms.saturating_add(PLACE_LOOK_MS))
+            }
+            (Some((at_ms, _)), _) => Some((*at_ms).max(now_ms)),
             (None, true) => Some(calls_end_ms),
             (None, false) => None,
         };
-        (due, next)
+        (taken, next)
     }
 
     fn call(
@@ -187,14 +205,18 @@ impl Notifier {
     /// A call that was made at this time has ended.
     fn called(&self, index: usize, at_ms: u64, is_answered: bool) {
         let told = {
-            let mut machines = self.lock();
+            let List { machines, due, under_way } = &mut *self.lock();
             let Some(machine) = machines.get_mut(index) else { return };
+            *under_way = under_way.saturating_sub(1);
             if !is_answered {
                 let pause = PAUSES_MS.get(machine.tries.saturating_sub(1));
                 let pause = pause.copied().unwrap_or(PAUSES_MS[PAUSES_MS.len() - 1]);
                 let next_ms = at_ms.saturating_add(TIMEOUT_MS.max(pause));
                 let over = next_ms > GIVE_UP_MS;
-                machine.stage = if over { Stage::GivenUp } else { Stage::At(next_ms) };
+                machine.stage = if over { Stage::GivenUp } else { Stage::At };
+                if !over {
+                    due.insert((next_ms, index));
+                }
                 return;
             }
             machine.stage = Stage::Answered;
