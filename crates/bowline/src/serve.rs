@@ -43,6 +43,7 @@ mod startup_message;
 mod startup_warnings;
 mod state_dir;
 mod statistics;
+mod status_monitor;
 mod sweeper;
 mod systemd;
 mod unserved_calls;

@@ -85,6 +85,21 @@ impl State {
         alike.next().is_none().then(|| only.info.host_name())
     }
 
+    /// The hosts at this address that hold or wait for something.
+    pub fn holders_at(&self, addr: IpAddr) -> Vec<HostName> {
+        let addr = addr.to_canonical();
+        let holds = |host: &&Host| {
+            host.info.addr == addr && host.client.is_none() && !host.files.is_empty()
+        };
+        acquire(&self.hosts).iter().filter(holds).map(|host| host.info.host_name()).collect()
+    }
+
+    /// The hosts whose records are stored.
+    pub fn recorded_hosts(&self) -> Vec<HostName> {
+        let recorded = |host: &&Host| host.recorded && host.client.is_none();
+        acquire(&self.hosts).iter().filter(recorded).map(|host| host.info.host_name()).collect()
+    }
+
     /// A client of version 4 that has a lock for the first time is a host from now on.
     pub fn add_client(&self, now: Now, client: u64, caller: &Caller<'_>) -> HostId {
         acquire(&self.hosts).add_client(now, client, caller)

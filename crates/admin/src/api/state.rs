@@ -25,6 +25,12 @@ pub struct GraceStatus {
     pub locks_dropped: u64,
     /// Notifications of reboots that were not believed.
     pub notifications_ignored: u64,
+    /// Who hears of reboots: `own`, `statd` (rpc.statd of the machine as well) or `off`.
+    #[serde(default)]
+    pub monitor: String,
+    /// Machines that rpc.statd watches.
+    #[serde(default)]
+    pub watched_by_statd: u64,
 }
 
 /// A client that held locks before the restart.

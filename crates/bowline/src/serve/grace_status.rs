@@ -45,6 +45,7 @@ fn status(parts: &ServerParts) -> GraceStatus {
     let (phase, ends_ms, hosts) = parts.nfs.state.grace_period(now);
     let told = parts.keeper.notified();
     let nsm = parts.nsm.counters();
+    let watched = parts.nlm.machine_monitor.progress();
     let running = phase != Phase::Over;
     let host_row = |host: GraceHost| GraceHostRow {
         address: host.name.addr.to_string(),
@@ -68,10 +69,12 @@ fn status(parts: &ServerParts) -> GraceStatus {
         machines: told.machines as u64,
         machines_answered: told.answered as u64,
         machines_given_up: told.given_up as u64,
-        state_number: parts.nfs.state.nsm_state().into(),
-        client_reboots: nsm.reboots,
-        locks_dropped: nsm.locks_dropped,
-        notifications_ignored: nsm.ignored,
+        state_number: parts.keeper.state_number().into(),
+        client_reboots: nsm.reboots.saturating_add(watched.reboots),
+        locks_dropped: nsm.locks_dropped.saturating_add(watched.locks_dropped),
+        notifications_ignored: nsm.ignored.saturating_add(watched.ignored),
+        monitor: parts.monitor.who().to_string(),
+        watched_by_statd: watched.watched as u64,
     }
 }
 
@@ -84,8 +87,8 @@ pub fn warnings(parts: &ServerParts) -> Vec<String> {
                  open a file"));
     let monitor = (parts.nsm.counters().monitor_refused > 0).then(|| {
         "this machine's kernel, as a client of other servers, asked this server to monitor them, which is \
-         rpc.statd's task: locks on those mounts fail; start rpc.statd before bowline, or mount them with nolock"
+         rpc.statd's task: locks on those mounts fail; set nsm=statd and start rpc.statd, or mount them with nolock"
             .to_owned()
     });
-    store.into_iter().chain(monitor).collect()
+    store.into_iter().chain(monitor).chain(parts.monitor.warning()).collect()
 }

@@ -6,6 +6,7 @@
 //!
 //! Lock: whether it was woken or is to end; held for a moment.
 
+use super::status_monitor;
 use nfs::nlm::Nlm;
 use nfs::nsm::{Notifier, NotifierProgress};
 use state::{GraceClient, GraceHost, Phase, State};
@@ -88,6 +89,11 @@ impl LockKeeper {
         self.notifier.progress()
     }
 
+    /// The state number that they are told.
+    pub fn state_number(&self) -> i32 {
+        self.notifier.own_state()
+    }
+
     /// Ends it. Nobody waits for the thread: it may be in a file system that hangs, and what it stores, it stores as if
     /// the server were killed at any time.
     pub fn stop(&self) {
@@ -103,10 +109,12 @@ impl Drop for LockKeeper {
 
 fn keep(wakeup: &Wakeup, nlm: &Nlm, state: &State, notifier: &Arc<Notifier>) {
     let mut grace = GraceLog::new(state, nlm.now());
+    let mut unwatched = false;
     loop {
         // who has reclaimed is forgotten when it is over
         grace.look(state, nlm.now());
         let due = nlm.tick();
+        log_unwatched(nlm, &mut unwatched);
         let now = nlm.now();
         let told = notifier.tick(now.0);
         let look = grace.is_running(state, now).then_some(now.0.saturating_add(GRACE_LOOK_MS));
@@ -117,6 +125,20 @@ fn keep(wakeup: &Wakeup, nlm: &Nlm, state: &State, notifier: &Arc<Notifier>) {
             return;
         }
     }
+}
+
+/// Says when rpc.statd cannot be asked to watch clients, and when it can again.
+fn log_unwatched(nlm: &Nlm, before: &mut bool) {
+    let failure = nlm.machine_monitor.failure();
+    match (&failure, *before) {
+        (Some(why), false) => {
+            let unwatched = nlm.machine_monitor.progress().unwatched;
+            tracing::warn!("{}", status_monitor::unwatched(why, unwatched));
+        }
+        (None, true) => tracing::info!("rpc.statd of this machine can be asked again"),
+        (Some(_), true) | (None, false) => {}
+    }
+    *before = failure.is_some();
 }
 
 /// What is logged of the grace period: its beginning and its end.

@@ -51,6 +51,10 @@ pub fn lock_manager(
     nlm
 }
 
+/// Beside the server, rpc.statd may tell clients of restarts, with numbers of its own; who hears one number twice believes
+/// it once. So the server's have this bit then.
+const BESIDE_STATD: i32 = 1 << 30;
+
 /// The thread that runs what the lock manager does by time, and tells clients of the restart unless that is off.
 ///
 /// # Errors
@@ -62,13 +66,17 @@ pub fn start_keeper(
     mode: NsmMode,
 ) -> io::Result<LockKeeper> {
     let hosts = match mode {
-        NsmMode::Own => state.hosts_to_notify(),
+        NsmMode::Auto | NsmMode::Own | NsmMode::Statd => state.hosts_to_notify(),
         NsmMode::Off => Vec::new(),
+    };
+    let own_state = match mode {
+        NsmMode::Statd => state.nsm_state() | BESIDE_STATD,
+        NsmMode::Auto | NsmMode::Own | NsmMode::Off => state.nsm_state(),
     };
     let calls = Arc::clone(outbound) as Arc<dyn Outbound>;
     let theirs = Arc::clone(nlm);
     let answered = Box::new(move |addr, name: &[u8]| theirs.notify_answered(addr, name));
     let own_name = process_info::host_name().into_bytes();
-    let notifier = Notifier::new(calls, hosts, own_name, state.nsm_state(), answered);
+    let notifier = Notifier::new(calls, hosts, own_name, own_state, answered);
     LockKeeper::start(Arc::clone(nlm), Arc::clone(state), notifier)
 }

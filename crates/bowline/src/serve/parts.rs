@@ -8,13 +8,14 @@ use super::kerberos::Kerberos;
 use super::lock_keeper::LockKeeper;
 use super::portmap::PortmapService;
 use super::recovery::RecoveryStore;
+use super::status_monitor::StatusMonitor;
 use crate::logging::LogHandle;
 use crate::memory_shares::MemoryShares;
 use crate::output::error_text;
 use export::Exports;
 use nfs::Nfs;
 use nfs::nlm::Nlm;
-use nfs::nsm::Nsm;
+use nfs::nsm::{Nsm, NsmMode};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 use svc::{MemoryLimit, OutboundCalls, Server, SettingError, UdpSockets};
@@ -34,6 +35,8 @@ pub struct ServerParts {
     pub nlm: Arc<Nlm>,
     /// The status monitor.
     pub nsm: Arc<Nsm>,
+    /// Who watches clients that hold locks.
+    pub monitor: Arc<StatusMonitor>,
     /// Where it is stored who may reclaim after a restart.
     pub recovery: Arc<RecoveryStore>,
     /// Does for locks what time asks for.
@@ -99,6 +102,16 @@ impl ServerParts {
         self.change_server(|server| server.set_udp_sockets(layout))?;
         let after = if served { announce() } else { None };
         Ok(before.into_iter().chain(after).collect())
+    }
+
+    /// Changes who watches clients that hold locks. With `statd` the number is left to rpc.statd.
+    ///
+    /// # Errors
+    /// None: what rpcbind refuses is noted.
+    pub fn set_nsm(&self, mode: NsmMode) -> Applied {
+        let announced = self.portmap.set_monitor(mode != NsmMode::Statd);
+        self.monitor.set_mode(mode);
+        Ok(announced.err().map(|error| error_text(&error)).into_iter().collect())
     }
 
     /// Ends the service: no new calls; those in progress have `timeout` to finish. Whether they have.

@@ -18,8 +18,9 @@ use proto::portmap::{Netid, PORT, PROGRAM as PORTMAPPER, Registration};
 use serde::Deserialize;
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 /// Longest wait for rpcbind, which runs on this machine.
@@ -57,9 +58,14 @@ pub enum Plan {
 /// How often rpcbind is asked whether it still has the registrations.
 const CHECK_EVERY: Duration = Duration::from_secs(10);
 /// Programs that another server of this machine may have, such as the kernel's lock manager: NLM, NSM, rquota.
-const SHARED_PROGRAMS: [u32; 3] = [NLM, 100_024, 100_011];
+const SHARED_PROGRAMS: [u32; 3] = [NLM, NSM, 100_011];
 /// The lock manager of version 3.
 const NLM: u32 = 100_021;
+/// The status monitor.
+const NSM: u32 = 100_024;
+
+/// Told whether another server of this machine has the status monitor's number. Must not block.
+pub type OtherMonitor = Box<dyn Fn(bool) + Send + Sync>;
 
 /// A service that is another server's.
 struct Left {
@@ -80,6 +86,9 @@ struct Service {
     /// The portmapper program of this server, whose list is also what rpcbind gets.
     own: Arc<Portmap>,
     state: Mutex<State>,
+    /// Another server has the status monitor's number; as the state says.
+    other_monitor: AtomicBool,
+    on_other_monitor: OnceLock<OtherMonitor>,
 }
 
 struct State {
@@ -123,7 +132,9 @@ impl PortmapService {
         let watched = registered.is_some();
         let served = matches!(plan, Plan::Serve(_));
         let state = Mutex::new(State { registered, served, how, left, trouble: None });
-        let service = Arc::new(Service { own, state });
+        let (other_monitor, on_other_monitor) = (AtomicBool::new(false), OnceLock::new());
+        let service = Arc::new(Service { own, state, other_monitor, on_other_monitor });
+        service.look_for_other_monitor();
         let watch = if watched { watch(&service) } else { None };
         Ok(Self { service, watch: Mutex::new(watch) })
     }
@@ -158,6 +169,25 @@ impl PortmapService {
         state.served || state.registered.as_ref().is_some_and(registered)
     }
 
+    /// Whether another server of this machine, which answers, has the status monitor's number.
+    pub fn has_other_monitor(&self) -> bool {
+        self.service.other_monitor.load(Relaxed)
+    }
+
+    /// Has `told` know whenever that may have changed; the first one stays.
+    pub fn on_other_monitor(&self, told: OtherMonitor) {
+        let _first = self.service.on_other_monitor.set(told);
+    }
+
+    /// Announces the status monitor, or leaves its number to rpc.statd.
+    ///
+    /// # Errors
+    /// As for [`PortmapService::set_udp`].
+    pub fn set_monitor(&self, announced: bool) -> anyhow::Result<()> {
+        self.service.own.set_left_out((!announced).then_some(NSM));
+        self.announce()
+    }
+
     /// Announces the services over UDP, or no longer.
     ///
     /// # Errors
@@ -172,6 +202,12 @@ impl PortmapService {
     /// # Errors
     /// As for [`PortmapService::set_udp`].
     pub fn announce(&self) -> anyhow::Result<()> {
+        let done = self.announce_now();
+        self.service.look_for_other_monitor();
+        done
+    }
+
+    fn announce_now(&self) -> anyhow::Result<()> {
         let mut state = self.service.lock();
         let Some(registered) = &mut state.registered else { return Ok(()) };
         let (needed, shared) = registered_with(&self.service.own);
@@ -209,8 +245,23 @@ impl Service {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Notes whether another server has the status monitor's number, and says so.
+    fn look_for_other_monitor(&self) {
+        let other = self.lock().left.iter().any(|left| left.service.program == NSM);
+        self.other_monitor.store(other, Relaxed);
+        if let Some(told) = self.on_other_monitor.get() {
+            told(other);
+        }
+    }
+
     /// Registers again what is missing; what has changed since the last time.
     fn check(&self) -> Option<String> {
+        let news = self.check_now();
+        self.look_for_other_monitor();
+        news
+    }
+
+    fn check_now(&self) -> Option<String> {
         let mut state = self.lock();
         let taken = state.take_over();
         let restored = state.registered.as_ref()?.restore();

@@ -17,6 +17,7 @@ use super::recent_calls::RecentCalls;
 use super::recovery::RecoveryStore;
 use super::refusals::Refusals;
 use super::sealed::SealedService;
+use super::status_monitor::StatusMonitor;
 use super::sweeper::Sweeper;
 use super::{
     hung_calls, lock_manager, port_owner, process_info, refused_mounts, self_test, signals,
@@ -34,7 +35,7 @@ use anyhow::{Context, anyhow, bail};
 use export::{Exports, Identity, RefusedCall};
 use nfs::mount::Mount;
 use nfs::nlm::Nlm;
-use nfs::nsm::{Nsm, Reboots};
+use nfs::nsm::{Nsm, NsmMode, Reboots};
 use nfs::portmap::Portmap;
 use nfs::{Nfs, NfsSettings, Store};
 use rpc::{DispatchSettings, Dispatcher, Outbound, Program, Replies, Switched};
@@ -97,10 +98,7 @@ pub fn start(config: &ServeConfig, options: ServeOptions) -> anyhow::Result<Runn
     let dispatcher = Arc::new(dispatcher(&programs, Arc::clone(&services)));
     let known: Vec<(u32, u32)> = dispatcher.served().collect();
     services.fill(portmap::answers(&listen, &plan, &known));
-    // nobody else has asked for the replies
-    let callbacks = Arc::clone(&programs.nfs.v4.callbacks);
-    let replies = ClientReplies { callbacks, calls: Arc::clone(&outbound) };
-    let _first = dispatcher.set_replies(Arc::new(replies) as Arc<dyn Replies>);
+    take_replies(&dispatcher, &programs.nfs, &outbound);
     let Programs { nfs, mount, nlm, nsm, recovery } = programs;
     let telemetry = Telemetry::new(op_names(&dispatcher));
     let kerberos = Kerberos::start(&dispatcher, &exports, &config.values);
@@ -109,12 +107,12 @@ pub fn start(config: &ServeConfig, options: ServeOptions) -> anyhow::Result<Runn
     let server =
         start_service(config, process.inherited, &listen, &plan, calls, backends.descriptors())?;
 
-    let udp = config.values.udp_sockets != UdpSockets::Off;
-    let portmap = PortmapService::apply(&plan, services, udp)?;
+    let portmap = announce(config, &plan, services)?;
+    let monitor = watch_clients(&nlm, &nsm, config.values.nsm, &portmap);
     let mut warnings = startup_warnings::all(config, &listen, squash_to, &specs, &exports);
     warnings.extend(settings::check_tcp_buffers(&config.values.buffers(), server.buffer_totals())?);
     let started = Instant::now();
-    let keeper = lock_manager::start_keeper(&nlm, &nfs.state, &outbound, config.values.nsm)
+    let keeper = lock_manager::start_keeper(&nlm, &nfs.state, &outbound, monitor.who())
         .context("cannot start the thread that keeps locks")?;
     let server = RwLock::new(Some(server));
     let audit = AuditLog::start(&nfs, &config.values).map_err(anyhow::Error::msg)?;
@@ -124,6 +122,7 @@ pub fn start(config: &ServeConfig, options: ServeOptions) -> anyhow::Result<Runn
         audit,
         nlm,
         nsm,
+        monitor,
         recovery,
         keeper,
         portmap,
@@ -328,9 +327,40 @@ impl Programs {
         let nlm = lock_manager::lock_manager(&nfs, outbound, config.values.local_locks);
         let reboots = Arc::clone(&nlm) as Arc<dyn Reboots>;
         let nsm = Arc::new(Nsm::new(Arc::clone(&nfs.state), reboots));
-        nsm.set_mode(config.values.nsm);
         Self { nfs, mount, nlm, nsm, recovery }
     }
+}
+
+/// Has clients' replies to the server's own calls go to who made them.
+fn take_replies(dispatcher: &Dispatcher, nfs: &Nfs, outbound: &Arc<OutboundCalls>) {
+    let callbacks = Arc::clone(&nfs.v4.callbacks);
+    let replies = ClientReplies { callbacks, calls: Arc::clone(outbound) };
+    // nobody else has asked for them
+    let _first = dispatcher.set_replies(Arc::new(replies) as Arc<dyn Replies>);
+}
+
+/// Has port mappers know the services that are served.
+fn announce(
+    config: &ServeConfig,
+    plan: &Plan,
+    services: Arc<Portmap>,
+) -> anyhow::Result<PortmapService> {
+    let values = &config.values;
+    services.set_left_out((values.nsm == NsmMode::Statd).then_some(proto::nsm::PROGRAM));
+    PortmapService::apply(plan, services, values.udp_sockets != UdpSockets::Off)
+}
+
+/// Who watches the clients that hold locks, as `mode` says and as long as it does.
+fn watch_clients(
+    nlm: &Arc<Nlm>,
+    nsm: &Arc<Nsm>,
+    mode: NsmMode,
+    portmap: &PortmapService,
+) -> Arc<StatusMonitor> {
+    let monitor = StatusMonitor::new(nlm, nsm, mode, portmap.has_other_monitor());
+    let told = Arc::clone(&monitor);
+    portmap.on_other_monitor(Box::new(move |other| told.set_other(other)));
+    monitor
 }
 
 /// Starts the thread that calls clients' machines.

@@ -258,12 +258,17 @@ settings! {
     }
     nsm: NsmMode {
         key: "nsm",
-        values: "own|off",
-        default: NsmMode::Own,
+        values: "auto|own|statd|off",
+        default: NsmMode::Auto,
         default_text: None,
-        apply: Some(|parts, mode, _| { parts.nsm.set_mode(*mode); Ok(Vec::new()) }),
+        apply: Some(|parts, mode, _| parts.set_nsm(*mode)),
         help: "whether the server hears of reboots of clients that hold locks, and tells them of its own restarts",
-        manual: "own needs no rpc.statd. With off, the locks of a client that reboots stay until it locks again and \
+        manual: "own needs no rpc.statd. statd is for a machine that needs rpc.statd as a client of other servers: the \
+                 number of the status monitor is left to it, and it is asked, over the loopback address, to watch each \
+                 client that gets a lock; clients are still told of a restart by the server itself. A client is watched \
+                 by its address: of several clients behind one address that all hold locks, none loses them when one of \
+                 them reboots. While rpc.statd does not answer, locks are granted, and `bowline status` says what that \
+                 means. auto is statd while a running rpc.statd has the number at the port mapper, else own. With off, the locks of a client that reboots stay until it locks again and \
                  unlocks, or `bowline release`, and clients do not reclaim locks after a restart of the server unless \
                  something else tells them.",
     }

@@ -41,7 +41,7 @@ pub fn alone(test: impl FnOnce() + Send + 'static) {
 }
 
 /// A client's machine.
-struct Host {
+pub struct Host {
     name: &'static str,
     socket: UdpSocket,
     xid: u32,
@@ -49,7 +49,8 @@ struct Host {
 }
 
 impl Host {
-    fn new(number: u8, name: &'static str, server: &Server) -> Self {
+    /// 127.0.0.`number`.
+    pub fn new(number: u8, name: &'static str, server: &Server) -> Self {
         let socket = UdpSocket::bind((Ipv4Addr::new(127, 0, 0, number), 900)).unwrap();
         socket.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
         socket.connect(("127.0.0.1", server.port)).unwrap();
@@ -101,7 +102,7 @@ impl Host {
     }
 
     /// Asks for a write lock of one byte.
-    fn lock(&mut self, offset: u64, reclaim: bool) -> Status {
+    pub fn lock(&mut self, offset: u64, reclaim: bool) -> Status {
         let mut args = Writer::new();
         let lock = self.range(offset);
         LockArgs { cookie: b"c", block: false, exclusive: true, lock, reclaim, state: 1 }
@@ -178,7 +179,7 @@ impl Drop for StatusMonitor {
 }
 
 #[track_caller]
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !is_so() {
         assert!(begun.elapsed() < Duration::from_secs(60), "never: {what}");

@@ -40,5 +40,6 @@ mod resource_limits;
 mod rig;
 mod service;
 mod silent_connections;
+mod status_monitor;
 mod tcp_buffers;
 mod tls;

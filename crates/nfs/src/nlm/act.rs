@@ -109,6 +109,7 @@ impl Nlm {
         match self.nfs.store.append(record) {
             Ok(()) => {
                 let effects = self.state().persisted(self.now(), record);
+                self.machine_monitor.note(record);
                 self.run(blocking, effects);
                 Next::Step
             }

@@ -61,6 +61,7 @@ impl Nlm {
         let recall_ms = self.nfs.tick_delegations(keeper);
         let expiry_ms = self.end_expired(keeper, now);
         let sweep_ms = self.sweep_if_due(keeper);
+        let monitor_ms = self.machine_monitor.tick(now.0);
         let due = [
             self.state().next_deadline_ms(),
             self.waiting.next_due_ms(),
@@ -68,6 +69,7 @@ impl Nlm {
             callback_ms,
             recall_ms,
             expiry_ms,
+            monitor_ms,
             Some(sweep_ms),
         ];
         due.into_iter().flatten().min()
@@ -101,6 +103,11 @@ impl Nlm {
             self.release(keeper, host);
         }
         due
+    }
+
+    /// Has rpc.statd watch the hosts that are and that come, or no longer.
+    pub fn watch_by_machine(&self, on: bool) {
+        self.machine_monitor.set_on(on, || self.state().recorded_hosts());
     }
 
     /// SM_NOTIFY: the host of this name, from whose address the notification came, has rebooted. How many locks it

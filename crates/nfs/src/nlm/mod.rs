@@ -29,6 +29,7 @@ mod procedures;
 mod request;
 mod settings;
 mod share;
+mod sm_notify;
 mod status;
 mod test;
 mod unlock;
@@ -40,6 +41,7 @@ mod waiting_v4;
 pub use procedures::nlm_program;
 
 use crate::Nfs;
+use crate::nsm::MachineMonitor;
 use answers::Answers;
 use locked_file::LockedFiles;
 use rpc::Outbound;
@@ -66,6 +68,8 @@ pub struct Nlm {
     waiting: Waiting,
     waits_v4: WaitsV4,
     answers: Arc<Answers>,
+    /// Has rpc.statd watch the hosts, if that is asked for.
+    pub machine_monitor: Arc<MachineMonitor>,
     next_xid: AtomicU32,
     next_sweep_ms: Mutex<u64>,
 }
@@ -76,6 +80,10 @@ impl Nlm {
     pub fn new(nfs: Arc<Nfs>, calls: Arc<dyn Outbound>, own_name: &[u8]) -> Self {
         nfs.v4.callbacks.set_outbound(Arc::clone(&calls));
         let own_name = own_name.iter().take(proto::nlm::NAME_MAX).copied().collect();
+        let answers: Arc<Answers> = Arc::default();
+        let woken = Arc::clone(&answers);
+        let wake = Box::new(move || woken.wake());
+        let machine_monitor = Arc::new(MachineMonitor::new(Arc::clone(&calls), wake));
         Self {
             nfs,
             settings: NlmSettings::default(),
@@ -84,7 +92,8 @@ impl Nlm {
             files: LockedFiles::default(),
             waiting: Waiting::default(),
             waits_v4: WaitsV4::default(),
-            answers: Arc::default(),
+            answers,
+            machine_monitor,
             next_xid: AtomicU32::new(1),
             next_sweep_ms: Mutex::default(),
         }

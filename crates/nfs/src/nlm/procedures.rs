@@ -3,7 +3,7 @@
 //! All that changes something is kept in the reply cache, over both transports: a LOCK that arrives once more after
 //! its UNLOCK would leave a lock for ever.
 
-use super::{Nlm, cancel, free_all, granted, lock, message, share, test, unlock};
+use super::{Nlm, cancel, free_all, granted, lock, message, share, sm_notify, test, unlock};
 use rpc::{Call, Fault, Plan, Row, Service, Version};
 use std::sync::Arc;
 use xdr::{Reader, Writer};
@@ -66,7 +66,7 @@ const fn full<const VERSION: u32>() -> [Row<Nlm>; 24] {
         n13,
         n14,
         n15,
-        missing("SM_NOTIFY"),
+        Row::new("SM_NOTIFY", CHANGE, sm_notify::sm_notify::<VERSION>),
         missing("17"),
         missing("18"),
         missing("19"),

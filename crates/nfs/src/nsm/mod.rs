@@ -24,13 +24,16 @@
 //! # What is not here
 //!
 //! SM_MON asks that others be monitored for the lock manager of this machine's kernel, which it needs as a client of
-//! other servers. That is rpc.statd's task: it is refused, and counted, so that the operator can be told.
+//! other servers. That is rpc.statd's task: it is refused, and counted, so that the operator can be told. Where rpc.statd
+//! runs, the program's number is its own, and it watches this server's clients as well (`machine_monitor`).
 
+mod machine_monitor;
 mod mode;
 mod notifier;
 #[cfg(test)]
 mod tests;
 
+pub use machine_monitor::{MachineMonitor, MachineMonitorProgress};
 pub use mode::{NsmMode, NsmModeError};
 pub use notifier::{Notifier, NotifierProgress};
 
@@ -94,7 +97,7 @@ impl Nsm {
 
     /// Sets whether notifications are believed (`nsm`).
     pub fn set_mode(&self, mode: NsmMode) {
-        self.on.store(mode == NsmMode::Own, Relaxed);
+        self.on.store(mode != NsmMode::Off, Relaxed);
     }
 
     /// Numbers since the start.

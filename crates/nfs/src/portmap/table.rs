@@ -4,7 +4,7 @@
 use proto::portmap::{Netid, Registration};
 use rpc::{Call, Peer, ServedVersions, Transport};
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -40,6 +40,8 @@ pub struct Portmap {
     switched: Option<(u32, Arc<ServedVersions>)>,
     /// Whether services are found over UDP. Independent of all other data: relaxed.
     udp: AtomicBool,
+    /// A program that is not announced, 0 for none. As `udp`.
+    left_out: AtomicU32,
     pub(super) clock: Clock,
 }
 
@@ -57,6 +59,7 @@ impl Portmap {
             list: OnceLock::new(),
             switched: None,
             udp: AtomicBool::new(true),
+            left_out: AtomicU32::new(0),
             clock: system_clock,
         }
     }
@@ -86,13 +89,18 @@ impl Portmap {
         self.udp.store(served, Relaxed);
     }
 
+    /// Leaves a program to another server of this machine; `None`: none, as at first.
+    pub fn set_left_out(&self, program: Option<u32>) {
+        self.left_out.store(program.unwrap_or(0), Relaxed);
+    }
+
     /// The registrations of what is served now.
     pub fn list(&self) -> impl Iterator<Item = &Registration> + Clone {
-        let udp = self.udp.load(Relaxed);
+        let (udp, left_out) = (self.udp.load(Relaxed), self.left_out.load(Relaxed));
         let all = self.list.get().map_or(&[][..], Vec::as_slice);
         all.iter().filter(move |service| {
             let tcp = service.netid.is_tcp();
-            (udp || tcp) && self.has_version(service, tcp)
+            (udp || tcp) && service.program != left_out && self.has_version(service, tcp)
         })
     }
 
@@ -175,6 +183,17 @@ mod tests {
         assert_eq!(map.list().count(), 1);
         map.set_udp(true);
         assert!(found(Netid::Udp));
+    }
+
+    #[test]
+    fn a_program_that_is_left_out_is_not_announced() {
+        let here = at("10.0.0.1:2049");
+        let map = Portmap::new([7, 8].map(|n| Registration::new(n, 1, true, here)).to_vec());
+        let programs = || map.list().map(|service| service.program).collect::<Vec<_>>();
+        map.set_left_out(Some(8));
+        assert_eq!(programs(), [7]);
+        map.set_left_out(None);
+        assert_eq!(programs(), [7, 8]);
     }
 
     #[test]

@@ -10,3 +10,4 @@ mod shares;
 mod version4;
 mod version4_recovery;
 mod waiting;
+mod watched;
