@@ -29,7 +29,7 @@ pub struct LocalOp {
     pub file: FileKey,
     /// What to set, in this order.
     pub pieces: Vec<Piece>,
-    /// Nothing is locked afterwards and nobody else is being asked: close the description, which unlocks as well.
+    /// Nothing is locked afterwards and nobody else is being asked: all of the file can be unlocked at once.
     pub last: bool,
 }
 

@@ -141,7 +141,13 @@ impl Nlm {
     fn set_local(&self, blocking: &dyn Blocking, op: &LocalOp) -> LocalResult {
         // the core keeps the file as long as it asks
         match self.files.find(&op.file) {
-            Some(file) => file.set(blocking, op),
+            Some(file) => {
+                let result = file.set(blocking, op);
+                if op.last && self.resting.add(self.now().0, file) {
+                    self.wake();
+                }
+                result
+            }
             None => LocalAnswer::Failed.into(),
         }
     }

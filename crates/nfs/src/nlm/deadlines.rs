@@ -61,6 +61,7 @@ impl Nlm {
         let recall_ms = self.nfs.tick_delegations(keeper);
         let expiry_ms = self.end_expired(keeper, now);
         let sweep_ms = self.sweep_if_due(keeper);
+        let resting_ms = self.resting.let_go(now.0);
         let monitor_ms = self.machine_monitor.tick(now.0);
         let due = [
             self.state().next_deadline_ms(),
@@ -70,6 +71,7 @@ impl Nlm {
             recall_ms,
             expiry_ms,
             monitor_ms,
+            resting_ms,
             Some(sweep_ms),
         ];
         due.into_iter().flatten().min()

@@ -2,9 +2,11 @@
 //!
 //! There is one [`LockedFile`] for a file at a time, however many owners have locks in it, and so one description of
 //! the kernel's: two would conflict as strangers do. It lives while the core keeps it for the file's state, or a call
-//! has it in hand; the table finds it again without keeping it.
+//! has it in hand; the table finds it again without keeping it. After the last lock it *rests* for a moment
+//! ([`RestingFiles`]): who locks and unlocks a file again and again does not have it opened each time, which may block, so
+//! that another thread must be woken to serve other calls.
 //!
-//! Locks: the table's mutex is held for a map operation. Each file's mutex is held while the kernel sets its locks,
+//! Locks: the table's mutex and that of the resting files are held for a map or list operation. Each file's mutex is held while the kernel sets its locks,
 //! which does not wait for a lock, and while the file is opened, which may wait for a disk; who finds it taken
 //! announces that he may block.
 
@@ -28,6 +30,49 @@ pub(super) struct LockedFiles(Arc<Table>);
 fn acquire<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // each critical section leaves the table consistent, also if it panics
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// How long a file rests, in milliseconds.
+const REST_MS: u64 = 1000;
+/// Files that rest at a time: others are closed with their last lock.
+const RESTING_MAX: usize = 256;
+
+/// Files whose last lock has gone a moment ago, each with that time in milliseconds. One that is locked again stays in
+/// the list until its time is over, which closes nothing then.
+#[derive(Default)]
+pub(super) struct RestingFiles(Mutex<Vec<(u64, Arc<LockedFile>)>>);
+
+impl RestingFiles {
+    /// A file's last lock has gone. Whether there was none before: then somebody has to come back.
+    pub fn add(&self, now_ms: u64, file: Arc<LockedFile>) -> bool {
+        let mut resting = acquire(&self.0);
+        let is_first = resting.is_empty();
+        let has_room = resting.len() < RESTING_MAX;
+        match resting.iter_mut().find(|(_, known)| Arc::ptr_eq(known, &file)) {
+            Some((since_ms, _)) => *since_ms = now_ms,
+            None if has_room => resting.push((now_ms, file)),
+            None => {}
+        }
+        is_first
+    }
+
+    /// Lets those go that have rested, and says when to come back.
+    pub fn let_go(&self, now_ms: u64) -> Option<u64> {
+        let mut resting = acquire(&self.0);
+        let is_over = |(since_ms, _): &mut (u64, _)| since_ms.saturating_add(REST_MS) <= now_ms;
+        let over: Vec<_> = resting.extract_if(.., is_over).collect();
+        let next = resting.iter().map(|(since_ms, _)| since_ms.saturating_add(REST_MS)).min();
+        drop(resting);
+        // closing may block
+        drop(over);
+        next
+    }
+
+    /// Lets all of them go.
+    pub fn let_all_go(&self) {
+        let all = std::mem::take(&mut *acquire(&self.0));
+        drop(all);
+    }
 }
 
 impl LockedFiles {
@@ -152,9 +197,7 @@ impl LockedFile {
     /// Has the kernel show what the core asks for.
     pub fn set(&self, blocking: &dyn Blocking, op: &LocalOp) -> LocalResult {
         if op.last {
-            // closing the description unlocks all of it
-            let closed = acquire(&self.locks).take();
-            drop(closed);
+            self.unlock_all(blocking);
             return LocalAnswer::Done.into();
         }
         let changes: Vec<LockChange> = op.pieces.iter().map(change).collect();
@@ -176,6 +219,18 @@ impl LockedFile {
             Err(Status::Acces | Status::Perm) => LocalAnswer::NotShown.into(),
             Err(status) => LocalResult { answer: LocalAnswer::Failed, cause: Some(status) },
         }
+    }
+
+    /// Takes back all that the kernel shows. The description stays open for the next lock.
+    fn unlock_all(&self, blocking: &dyn Blocking) {
+        let all = LockChange { range: LockRange::ALL, mode: None };
+        let object = self.object.as_object(blocking);
+        let mut held = acquire(&self.locks);
+        let kept = held.as_mut().is_none_or(|open| open.apply(&object.cx(), &[all]).is_ok());
+        // closing it unlocks whatever is left
+        let closed = if kept { None } else { held.take() };
+        drop(held);
+        drop(closed);
     }
 
     /// What a local program holds that is in the way.

@@ -43,7 +43,7 @@ pub use procedures::nlm_program;
 use crate::Nfs;
 use crate::nsm::MachineMonitor;
 use answers::Answers;
-use locked_file::LockedFiles;
+use locked_file::{LockedFiles, RestingFiles};
 use rpc::Outbound;
 use state::{Now, State};
 use std::sync::atomic::AtomicU32;
@@ -65,6 +65,7 @@ pub struct Nlm {
     /// What this machine calls itself in calls to clients.
     own_name: Box<[u8]>,
     files: LockedFiles,
+    resting: RestingFiles,
     waiting: Waiting,
     waits_v4: WaitsV4,
     answers: Arc<Answers>,
@@ -90,6 +91,7 @@ impl Nlm {
             calls,
             own_name,
             files: LockedFiles::default(),
+            resting: RestingFiles::default(),
             waiting: Waiting::default(),
             waits_v4: WaitsV4::default(),
             answers,

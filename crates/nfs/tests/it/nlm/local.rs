@@ -108,6 +108,9 @@ fn a_locked_file_stays_locked_after_its_last_name_is_removed() {
     assert_eq!(rig.lock(B, true, B.lock(&handle, 0, 0)), Status::Denied);
     assert_eq!(rig.unlock(A, A.lock(&handle, 0, 0)), Status::Granted);
     assert_eq!(rig.nfs.state.totals().files, 0);
+    // it is kept a moment longer
+    std::thread::sleep(std::time::Duration::from_millis(1050));
+    rig.nlm().tick();
     assert_eq!(rig.lock(B, true, B.lock(&handle, 0, 0)), Status::StaleHandle);
 }
 
