@@ -48,14 +48,14 @@ pub fn be_traced() -> io::Result<()> {
     }
 }
 
-/// Steps the only child from each odd mark to the next even one, and gives what was seen in between, piece by
-/// piece, until it ends.
+/// Steps the child, of this process id, from each odd mark to the next even one, and gives what was seen in between,
+/// piece by piece, until it ends. There are no other children.
 ///
 /// # Errors
 /// As ptrace(2) and waitpid(2); the child failed, or went on for too long.
-pub fn watch() -> io::Result<Vec<Executed>> {
+pub fn watch(child: u32) -> io::Result<Vec<Executed>> {
     let mut pieces = Vec::new();
-    while let Some((thread, signal)) = next_stop()? {
+    while let Some((thread, signal)) = next_stop(child)? {
         if signal == libc::SIGSTOP {
             pieces.push(step_to_mark(thread)?);
             go_on(thread, 0)?;
@@ -67,20 +67,26 @@ pub fn watch() -> io::Result<Vec<Executed>> {
 }
 
 /// The next thread that stopped, and why; `None` when the child has ended well.
-fn next_stop() -> io::Result<Option<(libc::pid_t, i32)>> {
-    let mut status = 0;
-    // SAFETY: `status` outlives the call.
-    let thread = unsafe { libc::waitpid(-1, &raw mut status, libc::__WALL) };
-    if thread < 0 {
-        return Err(io::Error::last_os_error());
+fn next_stop(child: u32) -> io::Result<Option<(libc::pid_t, i32)>> {
+    loop {
+        let mut status = 0;
+        // SAFETY: `status` outlives the call.
+        let thread = unsafe { libc::waitpid(-1, &raw mut status, libc::__WALL) };
+        if thread < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        if libc::WIFSTOPPED(status) {
+            return Ok(Some((thread, libc::WSTOPSIG(status))));
+        }
+        if !libc::WIFEXITED(status) || libc::WEXITSTATUS(status) != 0 {
+            let failed = format!("the traced program failed: status {status:#x}");
+            return Err(io::Error::other(failed));
+        }
+        // its other threads end before it
+        if u32::try_from(thread) == Ok(child) {
+            return Ok(None);
+        }
     }
-    if libc::WIFSTOPPED(status) {
-        return Ok(Some((thread, libc::WSTOPSIG(status))));
-    }
-    if libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0 {
-        return Ok(None);
-    }
-    Err(io::Error::other(format!("the traced program failed: status {status:#x}")))
 }
 
 fn go_on(thread: libc::pid_t, signal: i32) -> io::Result<()> {
