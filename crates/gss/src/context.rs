@@ -1,4 +1,4 @@
-//! One security context: whose it is, until when, which numbers it has seen, and what it does to arguments and results.
+//! One established security context: its principal, lifetime, sequence window, and per-message protection.
 
 use crate::counters::Counters;
 use crate::mechanism::{Established, Messages, Room, Unprotected};
@@ -15,24 +15,24 @@ use xdr::{Mark, Reader, Writer};
 /// Pseudo-flavours by which MNT and SECINFO call a service over Kerberos (RFC 2623 §2.2.1).
 const KRB5: u32 = 390_003;
 
-/// How long after its ticket's end a context is valid: the difference of clocks that Kerberos allows.
+/// How long after its ticket's end a context remains valid: the clock difference that Kerberos tolerates.
 const SKEW: Duration = Duration::from_secs(300);
-/// The longest life of a context, whatever its ticket says.
+/// The longest lifetime of a context, whatever its ticket says.
 const LIFETIME_MAX: Duration = Duration::from_secs(24 * 3600);
 
-/// A context that is established.
+/// An established context.
 pub struct Context {
     messages: Box<dyn Messages>,
-    /// The same caller by each service.
+    /// The caller, with the pseudo-flavour of each service.
     principals: [Principal; 3],
     pub window: Window,
-    /// Who has established it.
+    /// The address of the client that has established it.
     pub client: IpAddr,
     ends: Instant,
     counters: Arc<Counters>,
 }
 
-/// How one message is protected, in the number that the dispatcher gets.
+/// How one message is protected; [`Protected::number`] encodes it in the number that the dispatcher passes back.
 #[derive(Debug, Clone, Copy)]
 pub struct Protected {
     pub sequence: u32,
@@ -44,7 +44,7 @@ impl Protected {
         u64::from(self.service.number()) << 32 | u64::from(self.sequence)
     }
 
-    /// The reverse of [`Protected::number`]; of any other number, what protects most.
+    /// The reverse of [`Protected::number`]; an invalid number gives the strongest protection.
     fn of(number: u64) -> Self {
         let service = u32::try_from(number >> 32).ok().and_then(Service::from_number);
         Self { sequence: number as u32, service: service.unwrap_or(Service::Privacy) }
@@ -52,7 +52,7 @@ impl Protected {
 }
 
 impl Context {
-    /// The context, and the token for its client.
+    /// Creates the context; returns it and the token for its client.
     pub fn new(
         established: Established,
         client: IpAddr,
@@ -73,7 +73,7 @@ impl Context {
         (Self { messages, principals, window: Window::new(), client, ends, counters }, token)
     }
 
-    /// Whose it is.
+    /// The principal's name.
     pub fn name(&self) -> &[u8] {
         let [principal, ..] = &self.principals;
         &principal.name
@@ -83,17 +83,17 @@ impl Context {
         now >= self.ends
     }
 
-    /// Whether a message's header is as its client has sent it.
+    /// Verifies the checksum of a message's header.
     pub fn verify(&self, header: &[u8], checksum: &[u8]) -> Result<(), Unprotected> {
         self.messages.verify(header, checksum)
     }
 
-    /// The checksum of a number: the body of a reply's verifier (RFC 2203 §5.2.3.1, §5.3.3.2).
+    /// The checksum of a sequence number: the body of a reply's verifier (RFC 2203 §5.2.3.1, §5.3.3.2).
     pub fn checksum_of(&self, number: u32) -> Result<Vec<u8>, Unprotected> {
         self.messages.checksum(&number.to_be_bytes())
     }
 
-    /// The bytes of arguments that are signed (RFC 2203 §5.3.2.2).
+    /// Verifies signed arguments and returns them (RFC 2203 §5.3.2.2).
     fn signed<'a>(&self, sequence: u32, args: &'a [u8]) -> Option<&'a [u8]> {
         let mut r = Reader::new(args);
         let IntegrityBody { body, checksum } = r.get().ok()?;
@@ -112,13 +112,13 @@ impl Context {
     }
 }
 
-/// Bytes before signed results: the length of what is signed, and the number, which is its beginning.
+/// Bytes before signed results: the length of the signed part, and the sequence number at its beginning.
 const SIGNED_HEAD: usize = 8;
-/// Bytes of the number.
+/// Bytes of the sequence number.
 const NUMBER: usize = 4;
 
 impl Context {
-    /// Signs results where they are (RFC 2203 §5.3.3.4.2).
+    /// Signs results in place (RFC 2203 §5.3.3.4.2).
     fn sign(&self, sequence: u32, results: Mark, reply: &mut Writer) {
         let body_len = reply.written_since(results).saturating_add(NUMBER);
         let all = reply.since_mut(results, SIGNED_HEAD);
@@ -134,12 +134,12 @@ impl Context {
                 reply.pad(body_len);
                 reply.opaque(&checksum);
             }
-            // of a context that has just ended nothing is sent behind the header
+            // the context has just expired: send nothing after the header
             Some(Err(Unprotected)) | None => without(reply, results, SIGNED_HEAD),
         }
     }
 
-    /// Encrypts results where they are (RFC 2203 §5.3.3.4.3).
+    /// Encrypts results in place (RFC 2203 §5.3.3.4.3).
     fn seal(&self, sequence: u32, results: Mark, reply: &mut Writer) {
         let Room { head, tail } = self.messages.room();
         let before = SIGNED_HEAD.saturating_add(head);
@@ -163,14 +163,14 @@ impl Context {
     }
 }
 
-/// Takes results and the room before them out of a reply.
+/// Removes results and the reserved bytes before them from a reply.
 fn without(reply: &mut Writer, results: Mark, before: usize) {
     let end = reply.len();
     let start = end.saturating_sub(reply.written_since(results)).saturating_sub(before);
     reply.remove(start..end);
 }
 
-/// What stands behind the sequence number, if that is the one of the header (RFC 2203 §5.3.3.4.2).
+/// What follows the sequence number, if that equals the header's (RFC 2203 §5.3.3.4.2).
 fn behind_sequence(sequence: u32, body: &[u8]) -> Option<&[u8]> {
     let (number, args) = body.split_first_chunk::<4>()?;
     (u32::from_be_bytes(*number) == sequence).then_some(args)
@@ -187,7 +187,7 @@ impl SecurityContext for Context {
     }
 
     fn verifier(&self, sequence: u64, body: &mut Vec<u8>) -> u32 {
-        // without a checksum, of a context that has just ended, the client throws the reply away and begins another
+        // the context has just expired: without a valid checksum the client discards the reply and creates a new context
         if let Ok(checksum) = self.checksum_of(Protected::of(sequence).sequence) {
             *body = checksum;
         }
@@ -215,7 +215,7 @@ impl SecurityContext for Context {
     fn head_len(&self, sequence: u64) -> usize {
         match Protected::of(sequence).service {
             Service::None => 0,
-            // length, number
+            // length and sequence number
             Service::Integrity => SIGNED_HEAD,
             Service::Privacy => SIGNED_HEAD.saturating_add(self.messages.room().head),
         }

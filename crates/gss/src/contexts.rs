@@ -1,10 +1,10 @@
-//! The contexts that are established, found by their handles without a lock.
+//! The established contexts, found by handle without a lock.
 //!
-//! `found` is read by calls; `held` says who has how many, oldest first, and is locked by those who add and remove only.
-//! Invariant: a context is in both or in none, as seen by whoever holds the lock.
+//! `found` is the map that calls read; `held` lists the contexts of each principal, oldest first, and is locked only to
+//! add and remove contexts. Invariant: a context is in both or in neither, as seen by the holder of the lock.
 //!
-//! A handle is 16 bytes: a number of this run of the server, so that handles of an earlier run are unknown instead of
-//! somebody else's, and one of the context.
+//! A handle is 16 bytes: a random number of this run of the server, so that handles of an earlier run are unknown
+//! instead of matching another context, and the context's number.
 
 use crate::context::Context;
 use crate::counters::Counters;
@@ -15,9 +15,9 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// The most contexts: about 20 MiB. Beyond it the oldest of the principal that has most makes room.
+/// The most contexts: about 20 MiB. Beyond it the oldest context of the principal with the most contexts is evicted.
 pub const CONTEXTS_MAX: usize = 16_384;
-/// The most contexts of one principal; beyond it its oldest makes room.
+/// The most contexts of one principal; beyond it the oldest is evicted.
 pub const CONTEXTS_OF_PRINCIPAL_MAX: usize = 1024;
 /// Bytes of a handle.
 pub const HANDLE_LEN: usize = 16;
@@ -62,13 +62,13 @@ impl Contexts {
         self.lock().count
     }
 
-    /// Who has contexts from where, each pair once, in order. Looks at all of them.
+    /// Principals and the addresses of their clients, each pair once, sorted. Iterates over all contexts.
     pub fn principals(&self) -> BTreeSet<(IpAddr, Box<[u8]>)> {
         let found = self.found.pin();
         found.values().map(|context| (context.client, context.name().into())).collect()
     }
 
-    /// Adds a context; its handle. Others may have made room for it.
+    /// Adds a context and returns its handle; may evict others.
     pub fn add(
         &self,
         context: Arc<Context>,
@@ -100,7 +100,7 @@ impl Contexts {
         handle
     }
 
-    /// Removes a context; whether it was there.
+    /// Removes a context; returns whether it existed.
     pub fn remove(&self, handle: &[u8]) -> bool {
         let Some(id) = self.id(handle) else { return false };
         let mut held = self.lock();
@@ -131,7 +131,7 @@ impl Contexts {
 }
 
 impl Held {
-    /// Takes a context out of the list of its principal.
+    /// Removes a context from the list of its principal.
     fn forget(&mut self, name: &[u8], id: u64) {
         let Some(ids) = self.of_principal.get_mut(name) else { return };
         let before = ids.len();

@@ -1,4 +1,4 @@
-//! What happened to contexts and their messages. Counted only where something is rare: not for a call that is well.
+//! Counters of contexts and of refused messages. Only rare events are counted, nothing per successful call.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -23,21 +23,21 @@ impl Counters {
 /// The counts at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct GssCounts {
-    /// Contexts that there are.
+    /// Contexts that exist.
     pub contexts: u64,
     /// Contexts that were established.
     pub established: u64,
     /// Tokens that were refused.
     pub refused: u64,
-    /// Contexts that made room for others.
+    /// Contexts that were evicted.
     pub evicted: u64,
-    /// Contexts that were used after their end.
+    /// Messages of expired contexts.
     pub expired: u64,
-    /// Headers, arguments and tokens whose checksum was wrong.
+    /// Headers, arguments and tokens with a wrong checksum.
     pub wrong_checksums: u64,
-    /// Messages that were sent twice, or too late.
+    /// Messages whose sequence number was repeated or is behind the window.
     pub replays: u64,
-    /// Messages of contexts that are not here, as after a restart.
+    /// Messages of unknown contexts, as after a restart.
     pub unknown_contexts: u64,
 }
 

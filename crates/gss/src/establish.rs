@@ -1,7 +1,7 @@
-//! Threads that check the tokens of clients which establish a context, so that no worker waits for a keytab or a name
-//! service. The context is in the table before its client hears of it.
+//! Threads that accept the tokens of clients that establish a context, so that no worker waits for a keytab or a name
+//! service. A context is in the table before its client receives the reply.
 //!
-//! Tokens wait in a queue of [`QUEUE_MAX`]; what comes beyond it is dropped, and its client sends it again.
+//! Tokens wait in a queue of [`QUEUE_MAX`]; beyond it a token is dropped and its client sends it again.
 
 use crate::context::Context;
 use crate::contexts::Contexts;
@@ -17,32 +17,32 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 use xdr::Writer;
 
-/// Tokens that wait at most.
+/// The most tokens in the queue.
 pub const QUEUE_MAX: usize = 1024;
-/// Threads that check them.
+/// The number of threads.
 const THREADS: usize = 2;
 
-/// What was refused, for the operator.
+/// A refused message, for the log.
 #[derive(Debug)]
 pub struct GssRefusal {
-    /// Who has asked for the context, or has established the one of the message.
+    /// The client that sent the token, or that established the context of the message.
     pub client: IpAddr,
-    /// Whether it was a message of an established context, which proves nobody if it is not the client's.
+    /// Whether it was a message of an established context; such a message may come from anybody.
     pub of_message: bool,
     /// Why, in words.
     pub reason: String,
 }
 
-/// Is told of each refusal; must not wait.
+/// Called for each refusal; must not block.
 pub type RefusalObserver = Arc<dyn Fn(&GssRefusal) + Send + Sync>;
 
-/// A token, and the way for the answer.
+/// A token and the way to answer it.
 pub struct Token {
     pub bytes: Vec<u8>,
     pub answer: LaterAnswer,
 }
 
-/// What a thread works with.
+/// State of a thread.
 struct Work {
     acceptor: Box<dyn Acceptor>,
     contexts: Arc<Contexts>,
@@ -50,7 +50,7 @@ struct Work {
     on_refused: RefusalObserver,
 }
 
-/// Starts the threads; the way to them, which ends them when it is dropped.
+/// Starts the threads; dropping the returned sender ends them.
 ///
 /// # Errors
 /// No thread can be started.
@@ -97,7 +97,7 @@ impl Work {
         }
     }
 
-    /// The answer to a token that is accepted; its context is in the table.
+    /// The reply to an accepted token; its context is in the table.
     fn accepted(&self, token: &[u8], client: IpAddr) -> Result<FlavorReply, Refusal> {
         let established = self.acceptor.accept(token)?;
         let now = Instant::now();
@@ -106,7 +106,7 @@ impl Work {
         let verifier = context.checksum_of(WINDOW).map_err(|_| Refusal {
             major: FAILURE,
             minor: 0,
-            text: "the context has expired while it was established".into(),
+            text: "the context expired while it was being established".into(),
         })?;
         let handle = self.contexts.add(context, now, &self.counters);
         Counters::add(&self.counters.established);
@@ -119,7 +119,7 @@ impl Work {
 /// `GSS_S_FAILURE`.
 const FAILURE: u32 = 13 << 16;
 
-/// The answer to a token that is refused: MSG_ACCEPTED all the same (RFC 2203 §5.2.3.1).
+/// The reply to a refused token: MSG_ACCEPTED, as RFC 2203 §5.2.3.1 requires.
 fn refused(refusal: &Refusal) -> FlavorReply {
     let major = if refusal.major == 0 { FAILURE } else { refusal.major };
     let result = InitResult { handle: &[], major, minor: refusal.minor, window: 0, token: &[] };

@@ -1,7 +1,7 @@
-//! RPCSEC_GSS as a flavour of the dispatcher (RFC 2203 §5): what becomes of each message.
+//! RPCSEC_GSS as an authentication flavour of the dispatcher (RFC 2203 §5).
 //!
-//! A message is believed only after its header's checksum was verified; nothing is noted of one that was not. Its number
-//! is looked at after that, so that nobody else can use a client's numbers up.
+//! A message has no effect before its header's checksum was verified. The sequence number is checked after that, so that
+//! nobody else can use up a client's numbers.
 
 use crate::context::{Context, Protected};
 use crate::contexts::Contexts;
@@ -20,17 +20,17 @@ use xdr::Reader;
 /// The NULL procedure, by which contexts are established and ended (RFC 2203 §5.2, §5.4).
 const NULL: u32 = 0;
 
-/// The flavour.
+/// The RPCSEC_GSS flavour.
 pub struct RpcsecGss {
     contexts: Arc<Contexts>,
     counters: Arc<Counters>,
-    /// To the threads that check tokens.
+    /// Queue of the threads that accept tokens.
     tokens: SyncSender<Token>,
     on_refused: RefusalObserver,
 }
 
 impl RpcsecGss {
-    /// The flavour over a mechanism. Starts the threads that check tokens; they end with the flavour.
+    /// Creates the flavour over a mechanism and starts its threads, which end when it is dropped.
     ///
     /// # Errors
     /// No thread can be started.
@@ -45,14 +45,14 @@ impl RpcsecGss {
         Ok(Self { contexts, counters, tokens, on_refused })
     }
 
-    /// Gives the counts at any later moment, also when the flavour was given away.
+    /// A function that returns the counters, usable after the flavour was moved to the dispatcher.
     pub fn counts(&self) -> impl Fn() -> GssCounts + Send + Sync + 'static {
         let (contexts, counters) = (Arc::clone(&self.contexts), Arc::clone(&self.counters));
         move || counters.counts(u64::try_from(contexts.len()).unwrap_or(u64::MAX))
     }
 
-    /// Gives the principals that have contexts, with the addresses of the clients that established them, at any later
-    /// moment, also when the flavour was given away.
+    /// A function that returns the principals that have contexts, with the addresses of the clients that established them;
+    /// usable after the flavour was moved to the dispatcher.
     pub fn principals(&self) -> impl Fn() -> Vec<(IpAddr, String)> + Send + Sync + 'static {
         let contexts = Arc::clone(&self.contexts);
         move || {
@@ -61,7 +61,7 @@ impl RpcsecGss {
         }
     }
 
-    /// The context of a message whose header is as its client has sent it, and whose number is a new one.
+    /// The context of a message, after verifying its header's checksum and its sequence number.
     fn verified(
         &self,
         message: &CallMessage<'_>,
@@ -83,7 +83,7 @@ impl RpcsecGss {
             Counters::add(&self.counters.wrong_checksums);
             self.tell(
                 &context,
-                "the checksum of a header is wrong: it was changed, or is not the client's",
+                "wrong checksum of a call header: it was modified, or another host sent it",
             );
             return Err(AuthStat::GssCredProblem.into());
         }
@@ -92,13 +92,13 @@ impl RpcsecGss {
         }
         if !context.window.take(credential.sequence) {
             Counters::add(&self.counters.replays);
-            self.tell(&context, "a message came a second time, or too late: repeated on its way, or two machines with one image");
+            self.tell(&context, "repeated or outdated sequence number: a replayed message, or two machines cloned from one image");
             return Err(NotAccepted::Discarded);
         }
         Ok(context)
     }
 
-    /// Tells the operator of a message that is not believed.
+    /// Reports a refused message to the operator.
     #[cold]
     fn tell(&self, context: &Context, why: &str) {
         let name = String::from_utf8_lossy(context.name());
@@ -106,7 +106,7 @@ impl RpcsecGss {
         (self.on_refused)(&GssRefusal { client: context.client, of_message: true, reason });
     }
 
-    /// The first message of a context.
+    /// Handles the message that creates a context (RFC 2203 §5.2).
     fn begin(&self, message: &CallMessage<'_>) -> Result<NotAccepted, AuthStat> {
         let mut args = message.args.clone();
         let token = args.opaque(TOKEN_MAX).map_err(|_| AuthStat::BadCred)?;
@@ -115,12 +115,12 @@ impl RpcsecGss {
         }
         let (bytes, tokens) = (token.to_vec(), self.tokens.clone());
         Ok(NotAccepted::AnsweredLater(Box::new(move |answer| {
-            // dropped if too many wait
+            // the token is dropped if the queue is full
             drop(tokens.try_send(Token { bytes, answer }));
         })))
     }
 
-    /// The last message of a context (RFC 2203 §5.4).
+    /// Handles the message that destroys a context (RFC 2203 §5.4).
     fn end(
         &self,
         message: &CallMessage<'_>,

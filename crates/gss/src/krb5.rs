@@ -1,5 +1,5 @@
-//! Kerberos 5 as the mechanism: tokens are checked against a keytab by the system's library ([`sys::gssapi`]), and
-//! principals become users of this machine.
+//! The Kerberos 5 mechanism: accepts tokens with a keytab through the system's library ([`sys::gssapi`]), and maps
+//! principals to users of this machine.
 
 mod keytab;
 mod keytab_file;
@@ -19,18 +19,18 @@ pub use principals::{Principals, PrincipalsError};
 
 /// `GSS_S_FAILURE`.
 const FAILURE: u32 = 13 << 16;
-/// The service whose keys are used, as all NFS clients ask for it (RFC 7530 §3.2.1.1).
+/// The service name that NFS clients request (RFC 7530 §3.2.1.1).
 const SERVICE: &str = "nfs/";
 
-/// Encryption types whose contexts are accepted (RFC 3961 §8, RFC 8009 §7): AES with SHA-1, and with SHA-2.
+/// Accepted encryption types (RFC 3961 §8, RFC 8009 §7): AES with SHA-1, and with SHA-2.
 const ENCRYPTION_TYPES: [u32; 4] = [17, 18, 19, 20];
 
-/// What to do about an error of the library, found by a part of its text.
+/// Remedies for errors of the library, found by a part of the error text.
 const REMEDIES: [(&str, &str); 6] = [
     ("Clock skew too great", "the clocks of client and server differ by more than five minutes"),
     (
         "Key version",
-        "the keytab has older or newer keys than the KDC: renew it, and have the client get a new ticket",
+        "the keytab has other key versions than the KDC: renew it, then get a new ticket on the client",
     ),
     (
         "Cannot find key",
@@ -40,11 +40,11 @@ const REMEDIES: [(&str, &str); 6] = [
         "No key table entry",
         "the keytab has no key for the name that the client uses for this server",
     ),
-    ("Ticket expired", "the client has to get a new ticket (kinit, or its keytab)"),
-    ("Decrypt integrity check", "the keytab's key is not the KDC's: renew the keytab"),
+    ("Ticket expired", "get a new ticket on the client (kinit, or its keytab)"),
+    ("Decrypt integrity check", "the key in the keytab differs from the KDC's: renew the keytab"),
 ];
 
-/// The server's keys, and who is who.
+/// The acceptor: the server's keys and the mapping of principals.
 pub struct Krb5 {
     credential: AcceptorCredential,
     principals: Principals,
@@ -52,7 +52,7 @@ pub struct Krb5 {
 }
 
 impl Krb5 {
-    /// With the keys of a keytab. Reads the file.
+    /// Creates the acceptor with the keys of a keytab, which is read here.
     ///
     /// # Errors
     /// The Kerberos library is missing, or the file has no key that can be read.
@@ -60,13 +60,13 @@ impl Krb5 {
         Ok(Self { credential: AcceptorCredential::from_keytab(keytab)?, principals, sealing })
     }
 
-    /// The user that a principal stands for.
+    /// The user of this machine for a principal.
     fn user(&self, accepted: &Accepted) -> Result<Option<PrincipalUser>, Refusal> {
         let Accepted { initiator, local_user, .. } = accepted;
         self.principals.user(initiator, local_user.as_deref()).map_err(|error| Refusal {
             major: FAILURE,
             minor: 0,
-            text: format!("the user database does not answer for {initiator}: {error}"),
+            text: format!("looking up {initiator} in the user database failed: {error}"),
         })
     }
 }
@@ -88,13 +88,13 @@ impl Acceptor for Krb5 {
     }
 }
 
-/// Whether a context is one for this service, with encryption that still protects.
+/// Checks that a context is for this service and has an accepted encryption type.
 fn check(accepted: &Accepted) -> Result<(), Refusal> {
     let refused = |text| Err(Refusal { major: FAILURE, minor: 0, text });
     let Accepted { initiator, target, encryption_type, .. } = accepted;
     if !target.starts_with(SERVICE) {
         return refused(format!(
-            "{initiator} asked for {target}, which is not a name of an NFS server"
+            "{initiator} asked for {target}, which is not an nfs/ service principal"
         ));
     }
     if !ENCRYPTION_TYPES.contains(encryption_type) {
@@ -117,7 +117,7 @@ fn refusal(error: GssError) -> Refusal {
     Refusal { major, minor, text }
 }
 
-/// Messages by the library.
+/// Per-message protection by the library.
 struct LibraryMessages {
     context: MessageContext,
     room: Room,
@@ -154,16 +154,16 @@ impl Messages for LibraryMessages {
     }
 }
 
-/// The messages of a context, protected by the library or by this program.
+/// The per-message protection of a context, by this program or by the library.
 ///
 /// # Errors
-/// The encryption type is not one with AES, or the library does not give its keys.
+/// The encryption type is not an AES type, or the library does not export its keys.
 pub fn messages(
     context: MessageContext,
     encryption_type: u32,
     sealing: Sealing,
 ) -> Result<Box<dyn Messages>, String> {
-    let unknown = || format!("encryption type {encryption_type} is not one with AES");
+    let unknown = || format!("encryption type {encryption_type} is not an AES type");
     match sealing {
         Sealing::Library => {
             let room = own::room(own::mac_len(encryption_type).ok_or_else(unknown)?);

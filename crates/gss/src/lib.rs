@@ -1,12 +1,12 @@
-//! RPCSEC_GSS (RFC 2203) with Kerberos 5: the flavour of calls whose user is proven.
+//! RPCSEC_GSS (RFC 2203) with Kerberos 5.
 //!
-//! The way of a call: [`RpcsecGss`] reads the credential, finds the context in the [`contexts`] by its handle, verifies
-//! the header's checksum and looks at the sequence [`window`]; the dispatcher then has the arguments and the reply pass
-//! through the [`context`]. The first message of a client goes to the threads of [`establish`], which have the token
-//! checked by an [`Acceptor`]: the Kerberos library ([`krb5`]), or a test's.
+//! [`RpcsecGss`] reads a call's credential, finds the context in [`contexts`] by its handle, verifies the header's
+//! checksum and checks the sequence [`window`]; the dispatcher then passes the arguments and the reply through the
+//! [`context`]. Tokens that establish a context go to the threads of [`establish`], where an [`Acceptor`] accepts them:
+//! the Kerberos library ([`krb5`]), or a test's.
 //!
-//! Nothing here opens a socket. What a principal is on this machine (user, groups) is found when its context is
-//! established, by [`krb5::Principals`].
+//! Nothing here opens a socket. A principal is mapped to a user and groups of this machine when its context is
+//! established ([`krb5::Principals`]).
 
 mod context;
 mod contexts;

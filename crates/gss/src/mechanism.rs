@@ -1,28 +1,28 @@
-//! What RPCSEC_GSS needs of a GSS-API mechanism (RFC 2203 §5): contexts of it, and their per-message calls.
+//! The GSS-API calls that RPCSEC_GSS needs of a mechanism (RFC 2203 §5): accepting contexts, and per-message calls.
 
 use rpc::PrincipalUser;
 use std::ops::Range;
 
-/// Checks the tokens of clients that establish a context.
+/// Accepts the tokens of clients that establish a context.
 pub trait Acceptor: Send + Sync {
-    /// Accepts a client's token; may wait for files and name services.
+    /// Accepts a client's token; may block on files and name services.
     ///
     /// # Errors
-    /// [`Refusal`], which the client is told the numbers of.
+    /// [`Refusal`]; its status numbers are sent to the client.
     fn accept(&self, token: &[u8]) -> Result<Established, Refusal>;
 }
 
-/// A context that was established.
+/// An established context.
 pub struct Established {
-    /// Protects the messages.
+    /// Its per-message calls.
     pub messages: Box<dyn Messages>,
-    /// For the client.
+    /// The token for the client.
     pub token: Vec<u8>,
-    /// Whose context it is, as the mechanism writes it.
+    /// The initiator's name, as the mechanism writes it.
     pub principal: String,
-    /// The user of this machine that it stands for.
+    /// The user of this machine that it is mapped to.
     pub user: Option<PrincipalUser>,
-    /// How long it is valid, in seconds; `None` for ever.
+    /// Its lifetime in seconds; `None`: unlimited.
     pub lifetime_s: Option<u32>,
 }
 
@@ -33,7 +33,7 @@ pub struct Refusal {
     pub major: u32,
     /// The mechanism's status.
     pub minor: u32,
-    /// The reason in words, with the remedy if one is known.
+    /// The reason as text, with the remedy if one is known.
     pub text: String,
 }
 
@@ -41,41 +41,41 @@ pub struct Refusal {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unprotected;
 
-/// The per-message calls of a context (RFC 2743 §2.3). Never wait.
+/// The per-message calls of a context (RFC 2743 §2.3). They never block.
 pub trait Messages: Send + Sync {
-    /// The checksum of a message.
+    /// Computes the checksum (MIC) of a message.
     ///
     /// # Errors
     /// The context has expired.
     fn checksum(&self, message: &[u8]) -> Result<Vec<u8>, Unprotected>;
 
-    /// Whether a checksum is that of a message.
+    /// Verifies the checksum of a message.
     ///
     /// # Errors
-    /// It is not.
+    /// It does not match.
     fn verify(&self, message: &[u8], checksum: &[u8]) -> Result<(), Unprotected>;
 
-    /// The room that [`Messages::seal`] needs around a message.
+    /// The space that [`Messages::seal`] needs before and after a message.
     fn room(&self) -> Room;
 
-    /// Encrypts the message that stands in `token` between the room for both sides of it.
+    /// Encrypts (wraps) the message that is in `token` between the reserved space before and after it.
     ///
     /// # Errors
     /// The context has expired.
     fn seal(&self, token: &mut [u8]) -> Result<(), Unprotected>;
 
-    /// Decrypts a message into `buffer`, which becomes no longer than what is given; where in it the message is.
+    /// Decrypts (unwraps) a message into `buffer`, which grows to at most the token's length; returns the message's range.
     ///
     /// # Errors
-    /// It was changed.
+    /// It was modified.
     fn open(&self, sealed: &[u8], buffer: &mut Vec<u8>) -> Result<Range<usize>, Unprotected>;
 }
 
-/// Bytes around a message that is sealed.
+/// The space that wrapping adds to a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Room {
-    /// Before it.
+    /// Bytes before it.
     pub head: usize,
-    /// Behind it.
+    /// Bytes after it.
     pub tail: usize,
 }

@@ -1,15 +1,15 @@
-//! The window of sequence numbers that a context has seen (RFC 2203 §5.3.3.1): each number is taken once, and one that is
-//! further behind the highest than the window is long is not taken at all.
+//! The window of sequence numbers of a context (RFC 2203 §5.3.3.1): each number is accepted once, and none that is below
+//! the highest by the length of the window or more.
 //!
-//! No lock: 128 words of 64 bits, each with 32 numbers and the *lap* that they belong to (number / numbers in all words).
-//! A number finds its word by its place in the lap. A word of an older lap is replaced: there are words for two windows,
-//! so that its numbers are behind the window by then. In a word of the same lap the number's bit is set by
-//! compare-exchange; a word of a newer lap means that the number is behind the window. So a number is taken at most once,
-//! whatever threads do.
+//! No lock: 128 words of 64 bits, each with a bit for 32 numbers and the *lap* that they belong to (number / numbers in
+//! all words). A number's position within its lap selects its word. A word of an older lap is replaced: there are words
+//! for two windows, so that its numbers are below the window by then. In a word of the same lap the number's bit is set
+//! by compare-exchange; a word of a newer lap means that the number is below the window. So a number is accepted at most
+//! once, whatever other threads do.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
-/// How many sequence numbers may be under way: a client with sixteen connections has 128 calls on each.
+/// Length of the window: a client with sixteen connections can have 128 calls in flight on each.
 pub const WINDOW: u32 = 2048;
 /// Numbers in a word.
 const NUMBERS: u32 = 32;
@@ -17,7 +17,7 @@ const NUMBERS: u32 = 32;
 const LAP: u32 = 2 * WINDOW;
 const WORDS: usize = (LAP / NUMBERS) as usize;
 
-/// The numbers that were seen.
+/// The window.
 pub struct Window {
     /// Lap in the upper half, a bit for each number in the lower one.
     words: [AtomicU64; WORDS],
@@ -29,7 +29,7 @@ impl Window {
         Self { words: [const { AtomicU64::new(0) }; WORDS], highest: AtomicU32::new(0) }
     }
 
-    /// Takes a number; `false` if it was taken before, or is behind the window.
+    /// Accepts a number; `false` if it was accepted before, or is below the window.
     pub fn take(&self, number: u32) -> bool {
         let highest = self.highest.fetch_max(number, Relaxed).max(number);
         if highest - number >= WINDOW {
@@ -102,7 +102,7 @@ mod tests {
                 });
             }
         });
-        // a thread that lags by a whole window finds its numbers taken or behind, never free again
+        // a thread that is a whole window late finds its numbers used or below the window
         assert!(taken.load(Ordering::Relaxed) <= NUMBERS);
         assert!(!window.take(NUMBERS - 1));
     }

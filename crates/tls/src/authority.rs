@@ -1,4 +1,4 @@
-//! A private certificate authority: its own certificate, and those that it issues to servers and clients.
+//! A private certificate authority: its own certificate, and the certificates and revocation list that it issues.
 
 use rcgen::{
     BasicConstraints, CertificateParams, CertificateRevocationListParams, DistinguishedName,
@@ -9,12 +9,12 @@ use std::net::IpAddr;
 use std::time::{Duration, SystemTime};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-/// How long the authority itself lasts.
+/// Lifetime of the authority's own certificate, in days.
 const AUTHORITY_DAYS: u32 = 3650;
-/// How long before now a certificate begins, for clocks that differ.
+/// How far in the past a certificate's validity begins, to tolerate clock differences.
 const EARLIER: Duration = Duration::from_secs(60 * 60);
 
-/// An authority.
+/// A certificate authority: its certificate and key.
 pub struct Authority {
     certificate: String,
     issuer: Issuer<'static, KeyPair>,
@@ -31,35 +31,35 @@ pub struct Issued {
     pub serial: Vec<u8>,
 }
 
-/// What is asked of an authority.
+/// A certificate request.
 #[derive(Debug, Clone)]
 pub struct Request<'r> {
-    /// The common name, and the alternative names: host names and addresses.
+    /// The common name, followed by the alternative names: host names and addresses.
     pub names: &'r [String],
-    /// What the certificate may be used for; nothing: anything.
+    /// The extended key usages; empty: no restriction.
     pub purpose: Option<Purpose>,
-    /// When it ends.
+    /// The end of the validity.
     pub end: SystemTime,
 }
 
-/// What a certificate may be used for.
+/// An extended key usage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// To serve.
+    /// TLS server (id-kp-serverAuth).
     Server,
-    /// To be a client.
+    /// TLS client (id-kp-clientAuth).
     Client,
-    /// To be a client of RPC (id-kp-rpcTLSClient, RFC 9289 §5.2.1.1).
+    /// RPC-with-TLS client (id-kp-rpcTLSClient, RFC 9289 §5.2.1.1).
     RpcClient,
 }
 
-/// An authority that cannot be used.
+/// The authority cannot be created, loaded or used.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct AuthorityError(#[from] rcgen::Error);
 
 impl Authority {
-    /// A new authority of this name; its key in PEM.
+    /// Creates an authority with this name; returns it and its key in PEM.
     ///
     /// # Errors
     /// [`AuthorityError`].
@@ -77,7 +77,7 @@ impl Authority {
         Ok((Self { certificate, issuer: Issuer::new(params, key) }, pem))
     }
 
-    /// An authority out of its certificate and key.
+    /// Loads an authority from its certificate and key, both in PEM.
     ///
     /// # Errors
     /// [`AuthorityError`].
@@ -86,15 +86,15 @@ impl Authority {
         Ok(Self { certificate: certificate.to_owned(), issuer })
     }
 
-    /// Its certificate, in PEM.
+    /// The authority's certificate, in PEM.
     pub fn certificate(&self) -> &str {
         &self.certificate
     }
 
-    /// Issues a certificate for so many days.
+    /// Issues a certificate that is valid for this number of days.
     ///
     /// # Errors
-    /// [`AuthorityError`], a name that is none for one.
+    /// [`AuthorityError`], also for an invalid name.
     pub fn issue(
         &self,
         names: &[String],
@@ -105,7 +105,7 @@ impl Authority {
         self.issue_as(&Request { names, purpose: Some(purpose), end })
     }
 
-    /// Issues a certificate.
+    /// Issues the certificate of a request.
     ///
     /// # Errors
     /// As [`Authority::issue`].
@@ -136,7 +136,7 @@ impl Authority {
         Ok(Issued { certificate, key: key.serialize_pem(), serial: serial.to_vec() })
     }
 
-    /// A list of revoked certificates, by serial number, in PEM.
+    /// A certificate revocation list with these serial numbers, in PEM.
     ///
     /// # Errors
     /// [`AuthorityError`].

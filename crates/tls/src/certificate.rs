@@ -1,33 +1,33 @@
-//! What the server looks at in a certificate.
+//! Parses an X.509 certificate into the fields that the server uses.
 
 use rpc::Certificate;
 use rustls::pki_types::CertificateDer;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use x509_parser::prelude::{FromDer, GeneralName, X509Certificate, X509Name};
 
-/// Names of a certificate that are looked at; one with more is an error.
+/// The most names of a certificate; one with more is refused.
 const NAMES_MAX: usize = 256;
-/// Bytes of a name that are kept for people.
+/// The most bytes of a name that are kept for logs and tables.
 const TEXT_MAX: usize = 512;
 
-/// A certificate that cannot be read.
+/// Why a certificate is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotCertificate {
-    /// It is not in the form of X.509.
-    #[error("it is no X.509 certificate")]
+    /// It is not a valid X.509 certificate.
+    #[error("it is not a valid X.509 certificate")]
     Form,
-    /// It has very many names.
+    /// It has more names than the limit.
     #[error("it has more than 256 names")]
     ManyNames,
-    /// A client's certificate names no single machine (RFC 9289 §5.2.1).
-    #[error("its name {0} stands for more than one machine")]
+    /// A client certificate has a wildcard name, which identifies no single machine (RFC 9289 §5.2.1).
+    #[error("its name {0} is a wildcard and does not identify one machine")]
     Wildcard(String),
 }
 
-/// Reads a certificate.
+/// Parses a certificate.
 ///
 /// # Errors
-/// [`NotCertificate`], but for [`NotCertificate::Wildcard`].
+/// [`NotCertificate`], except [`NotCertificate::Wildcard`].
 pub fn read_certificate(der: &CertificateDer<'_>) -> Result<Certificate, NotCertificate> {
     let (_, read) = X509Certificate::from_der(der).map_err(|_| NotCertificate::Form)?;
     let mut names = Vec::new();
@@ -58,7 +58,7 @@ pub fn read_certificate(der: &CertificateDer<'_>) -> Result<Certificate, NotCert
     })
 }
 
-/// The same for a client's, whose names have no wildcards.
+/// Parses a client's certificate; wildcard names are refused.
 pub(crate) fn read_client(der: &CertificateDer<'_>) -> Result<Certificate, NotCertificate> {
     let read = read_certificate(der)?;
     match read.names.iter().find(|name| name.contains('*')) {
@@ -76,7 +76,7 @@ fn address(bytes: &[u8]) -> Option<IpAddr> {
     four.or_else(|_| <[u8; 16]>::try_from(bytes).map(|six| Ipv6Addr::from(six).into())).ok()
 }
 
-/// A text of the peer's for logs and tables.
+/// A text sent by the peer, made safe for logs and tables.
 fn printable(text: &str) -> String {
     let visible = |c: char| if c.is_control() { '\u{fffd}' } else { c };
     text.chars().take(TEXT_MAX).map(visible).collect()

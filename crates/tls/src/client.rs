@@ -1,4 +1,4 @@
-//! The client's side: for diagnoses, measurements and tests.
+//! The client side of TLS, for diagnosis, benchmarks and tests.
 
 use crate::certificate::read_certificate;
 use crate::files::{FileError, certificates, private_key};
@@ -16,33 +16,33 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// The files of a client.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ClientFiles {
-    /// The authorities of servers. None: a server's certificate is looked at and not checked.
+    /// The authorities that sign servers' certificates. `None`: the server's certificate is recorded but not verified.
     pub ca: Option<PathBuf>,
     /// The client's own certificate and key.
     pub identity: Option<(PathBuf, PathBuf)>,
 }
 
-/// What a server has shown.
+/// The certificate that a server has sent.
 #[derive(Debug, Clone, Default)]
 pub struct Seen {
-    /// Its chain, its own certificate first.
+    /// Its chain, the server's own certificate first.
     pub chain: Vec<Certificate>,
-    /// Why the chain is not accepted, in words; `None` if it is, or if no authority is known.
+    /// Why the chain is not accepted, as text; `None` if it is accepted or no authority is configured.
     pub refused: Option<String>,
 }
 
-/// TLS of a client.
+/// TLS configuration of a client.
 pub struct ClientTls {
     config: Arc<ClientConfig>,
     look: Arc<Look>,
 }
 
-/// Checks a server's certificate, and keeps what it was.
+/// Verifies a server's certificate and records it.
 #[derive(Debug)]
 struct Look {
-    /// `None`: nothing is checked.
+    /// `None`: nothing is verified.
     inner: Option<Arc<WebPkiServerVerifier>>,
-    /// Whether a certificate that is not accepted ends the handshake.
+    /// Whether a certificate that is not accepted fails the handshake.
     strict: bool,
     schemes: Vec<SignatureScheme>,
     algorithms: rustls::crypto::WebPkiSupportedAlgorithms,
@@ -50,8 +50,8 @@ struct Look {
 }
 
 impl ClientTls {
-    /// Reads the files. A server that is not accepted ends a `strict` handshake; else what is wrong is told by
-    /// [`ClientTls::seen`]. `alpn` is offered, if it is not empty.
+    /// Reads the files. With `strict`, a server certificate that is not accepted fails the handshake; otherwise the
+    /// error is reported by [`ClientTls::seen`]. `alpn` is offered unless it is empty.
     ///
     /// # Errors
     /// [`FileError`].
@@ -96,19 +96,19 @@ impl ClientTls {
         Ok(Self { config: Arc::new(config), look })
     }
 
-    /// Begins a handshake with the server of this name or address; what is to be sent is appended to `outgoing`.
+    /// Starts a handshake with the server of this name or address; bytes to send are appended to `outgoing`.
     ///
     /// # Errors
-    /// The name is none.
+    /// The name is neither a host name nor an address.
     pub fn begin(&self, name: &str, outgoing: &mut Vec<u8>) -> Result<Handshake, HandshakeError> {
         let name = ServerName::try_from(name.to_owned())
-            .map_err(|_| Error::General(format!("{name} is no name of a server")))?;
+            .map_err(|_| Error::General(format!("{name} is not a valid server name")))?;
         let machine = UnbufferedClientConnection::new(Arc::clone(&self.config), name)?;
         let begun = Handshake::of(Machine::Client(Box::new(machine))).receive(&[], outgoing)?;
         begun.0.ok_or_else(|| Error::HandshakeNotComplete.into())
     }
 
-    /// What the server of the last handshake has shown.
+    /// The certificate that the server sent in the last handshake.
     pub fn seen(&self) -> Seen {
         self.look.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

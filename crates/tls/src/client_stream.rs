@@ -1,29 +1,29 @@
-//! A client's session over a stream that waits: for diagnoses, measurements and tests.
+//! A TLS client session over a blocking stream, for diagnosis, benchmarks and tests.
 
 use crate::client::ClientTls;
 use crate::handshake::{HandshakeError, Progress};
 use crate::session::Session;
 use std::io::{self, ErrorKind, Read, Write};
 
-/// Bytes that are received at once.
+/// Bytes per receive call.
 const RECEIVE_BYTES: usize = 64 << 10;
 
-/// A stream whose bytes are sealed.
+/// A stream encrypted with TLS.
 pub struct ClientStream<S> {
     stream: S,
     session: Box<Session>,
-    /// Opened and not read.
+    /// Decrypted data that was not read yet.
     plain: Vec<u8>,
     read: usize,
     sealed: Vec<u8>,
     ended: bool,
 }
 
-/// Why there is no session.
+/// Why the TLS session was not established.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
-    /// The stream is broken.
-    #[error("the connection ended in the middle of the handshake: {0}")]
+    /// The connection failed or was closed.
+    #[error("the connection failed during the TLS handshake: {0}")]
     Io(#[from] io::Error),
     /// The handshake failed.
     #[error("{}", crate::client_words(.0))]
@@ -31,7 +31,7 @@ pub enum ConnectError {
 }
 
 impl<S: Read + Write> ClientStream<S> {
-    /// Makes the handshake with the server of this name or address.
+    /// Performs the handshake with the server of this name or address.
     ///
     /// # Errors
     /// [`ConnectError`].
@@ -57,7 +57,7 @@ impl<S: Read + Write> ClientStream<S> {
                     return Err(io::Error::from(ErrorKind::UnexpectedEof).into());
                 }
                 Err(error) => {
-                    // the alert; the reason is told in any case
+                    // send the alert; the handshake error is returned even if sending fails
                     let _ = stream.write_all(&outgoing);
                     return Err(error.into());
                 }
@@ -67,7 +67,7 @@ impl<S: Read + Write> ClientStream<S> {
 }
 
 impl<S> ClientStream<S> {
-    /// The stream below.
+    /// The underlying stream.
     pub const fn get_ref(&self) -> &S {
         &self.stream
     }
@@ -77,7 +77,7 @@ impl<S> ClientStream<S> {
         self.session.suite()
     }
 
-    /// The records of some data, which are sent by the caller; for tests.
+    /// Encrypts data into records without sending them; for tests.
     ///
     /// # Errors
     /// The session can send nothing more.

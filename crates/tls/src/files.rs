@@ -1,4 +1,4 @@
-//! Certificates, keys, authorities and lists of revoked certificates out of files, in PEM.
+//! Reads certificates, keys, authorities and revocation lists from PEM files.
 
 use crate::certificate::{NotCertificate, read_certificate};
 use crate::server::Loaded;
@@ -13,56 +13,56 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Bytes of a file that are read; a longer one is an error.
+/// The largest file that is read; a larger one is an error.
 const FILE_MAX: u64 = 16 << 20;
-/// The rights of others than the owner.
+/// Permission bits of group and others.
 const OTHERS: u32 = 0o077;
 
 /// The files of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerFiles {
-    /// The server's certificate, and behind it those up to its authority.
+    /// The server's certificate, followed by the intermediate certificates.
     pub cert: PathBuf,
     /// Its private key.
     pub key: PathBuf,
-    /// The authorities of clients' certificates: a file, or a directory of such. None: no client is known by one.
+    /// Authorities of client certificates: a file, or a directory of files. `None`: no client certificate is accepted.
     pub client_ca: Option<PathBuf>,
-    /// Certificates of clients that were revoked: a file, or a directory of such.
+    /// Revocation lists for client certificates: a file, or a directory of files.
     pub crl: Option<PathBuf>,
 }
 
-/// Why files cannot be used.
+/// Why a file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("cannot read {}: {source}", .path.display())]
     Read {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The error.
         source: io::Error,
     },
-    /// Others may read a private key.
-    #[error("others than its owner may read the private key {0}: chmod 600 {0}")]
+    /// Group or others may read a private key.
+    #[error("the private key {0} is accessible to other users: run chmod 600 {0}")]
     KeyMode(String),
-    /// There is nothing of that kind in it.
-    #[error("{} has no {what} in PEM", .path.display())]
+    /// The file does not contain what it should.
+    #[error("{} contains no {what} in PEM format", .path.display())]
     Nothing {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// What it should have.
+        /// The expected content.
         what: &'static str,
     },
-    /// A certificate in it cannot be used.
+    /// A certificate in the file cannot be used.
     #[error("{}: {why}", .path.display())]
     Certificate {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The error.
         why: String,
     },
-    /// The key belongs to another certificate.
-    #[error("the key {} is not that of the certificate {}", .key.display(), .cert.display())]
+    /// Key and certificate do not match.
+    #[error("the key {} does not match the certificate {}", .key.display(), .cert.display())]
     Inconsistent {
         /// The key's file.
         key: PathBuf,
@@ -72,16 +72,16 @@ pub enum FileError {
 }
 
 impl ServerFiles {
-    /// All files, the optional ones too.
+    /// All configured files, including the optional ones.
     pub fn all(&self) -> impl Iterator<Item = &Path> {
         let optional = self.client_ca.iter().chain(&self.crl);
         [&self.cert, &self.key].into_iter().chain(optional).map(PathBuf::as_path)
     }
 
-    /// Reads all of them, and makes the configuration of handshakes.
+    /// Reads all files and builds the handshake configuration.
     ///
     /// # Errors
-    /// [`FileError`], the first file that cannot be used.
+    /// [`FileError`] for the first file that cannot be used.
     pub fn load(&self) -> Result<Loaded, FileError> {
         let chain = certificates(&self.cert)?;
         let key = private_key(&self.key)?;
@@ -128,14 +128,14 @@ impl ServerFiles {
             let text = read(&path)?;
             let before = crls.len();
             for der in CertificateRevocationListDer::pem_slice_iter(&text) {
-                let der = der.map_err(|_| nothing(&path, "list of revoked certificates"))?;
+                let der = der.map_err(|_| nothing(&path, "certificate revocation list"))?;
                 let list = webpki::OwnedCertRevocationList::from_der(&der).map_err(|error| {
                     FileError::Certificate { path: path.clone(), why: error.to_string() }
                 })?;
                 crls.push(list.into());
             }
             if crls.len() == before {
-                return Err(nothing(&path, "list of revoked certificates (X509 CRL)"));
+                return Err(nothing(&path, "certificate revocation list (X509 CRL)"));
             }
         }
         let algorithms = crate::provider().signature_verification_algorithms;
@@ -172,7 +172,7 @@ fn read(path: &Path) -> Result<Vec<u8>, FileError> {
     Ok(text)
 }
 
-/// A file, or the files of a directory that end in `.pem`, `.crt` or `.crl`.
+/// A file, or the files in a directory that end in `.pem`, `.crt` or `.crl`.
 fn files_of(path: &Path) -> Result<Vec<PathBuf>, FileError> {
     let failed = |source| FileError::Read { path: path.to_owned(), source };
     if !fs::metadata(path).map_err(failed)?.is_dir() {
@@ -199,7 +199,7 @@ pub(crate) fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, 
     }
 }
 
-/// The private key of a file that nobody but its owner may read.
+/// The private key in a file that only its owner may read.
 pub(crate) fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, FileError> {
     let failed = |source| FileError::Read { path: path.to_owned(), source };
     if fs::metadata(path).map_err(failed)?.mode() & OTHERS != 0 {

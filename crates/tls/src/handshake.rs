@@ -1,4 +1,5 @@
-//! A handshake under way. A few kilobytes while nothing has come: rustls is given a message only when bytes are there.
+//! A TLS handshake in progress. It uses a few kilobytes before the first bytes arrive: rustls is called only when
+//! there is input.
 
 use crate::machine::{Machine, Step};
 use crate::session::Session;
@@ -6,39 +7,39 @@ use rustls::server::UnbufferedServerConnection;
 use rustls::{Error, ServerConfig};
 use std::sync::Arc;
 
-/// What is kept of the other side's messages before they are whole: long chains of certificates fit.
+/// The most bytes of incomplete handshake messages that are kept; long certificate chains fit.
 const INCOMING_MAX: usize = 64 << 10;
-/// The alert "no application protocol" (RFC 7301 §3.2), in the clear as the client has no keys yet.
+/// The alert "no_application_protocol" (RFC 7301 §3.2), unencrypted because the client has no keys yet.
 const NO_ALPN_ALERT: [u8; 7] = [21, 3, 3, 0, 2, 2, 120];
 
-/// A handshake under way.
+/// A handshake in progress.
 pub struct Handshake {
     machine: Machine,
-    /// Received and not done with.
+    /// Received bytes that were not consumed yet.
     incoming: Vec<u8>,
-    /// Data that came behind the last message.
+    /// Application data that arrived after the last handshake message.
     early: Vec<u8>,
 }
 
-/// What a handshake wants next. What is in the outgoing buffer is to be sent in any case.
+/// What the handshake needs next. The caller sends the outgoing buffer in every case.
 pub enum Progress {
-    /// More of the other side's bytes.
+    /// More bytes from the peer.
     More,
-    /// Nothing: it is over. Data that came behind its last message.
+    /// The handshake is complete; with the application data that arrived after its last message.
     Done(Box<Session>, Vec<u8>),
 }
 
 /// Why a handshake failed.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum HandshakeError {
-    /// What came is not a handshake that is accepted.
+    /// The TLS library rejected the peer's message.
     #[error("{0}")]
     Tls(#[from] Error),
-    /// Other protocols were offered by ALPN.
-    #[error("not the ALPN protocol sunrpc")]
+    /// The peer offered only other ALPN protocols.
+    #[error("the ALPN protocol sunrpc was not offered")]
     OtherAlpn,
-    /// A message is longer than any that is expected.
-    #[error("a message of more than 64 KiB")]
+    /// A handshake message exceeds the limit.
+    #[error("a handshake message of more than 64 KiB")]
     TooLong,
 }
 
@@ -51,10 +52,10 @@ impl Handshake {
         Self { machine, incoming: Vec::new(), early: Vec::new() }
     }
 
-    /// Goes on with what was received; what is to be sent is appended to `outgoing`, after a failure the alert.
+    /// Processes received bytes; bytes to send, including the alert after a failure, are appended to `outgoing`.
     ///
     /// # Errors
-    /// [`HandshakeError`]; the connection is to be closed.
+    /// [`HandshakeError`]; the connection must be closed.
     pub fn receive(
         mut self,
         bytes: &[u8],

@@ -1,8 +1,8 @@
-//! The state machine of rustls, of either side, and one step of it.
+//! The TLS state machine of rustls (unbuffered API), for client or server, and how it is driven.
 //!
-//! rustls keeps no bytes of the connection: it works on what the caller has received, says how much of that is done
-//! with, and writes what there is to be sent into a buffer of the caller. It notes places in what it was given: until
-//! it says that bytes are done with, they have to be given again at the front of the next call, or it panics.
+//! rustls keeps no bytes of the connection: it works on the caller's buffer of received bytes, returns how many of them
+//! it has consumed, and writes bytes to send into a buffer of the caller. It keeps offsets into the received bytes: until
+//! it reports bytes as consumed, they must be at the front of the buffer of the next call, otherwise it panics.
 
 use rustls::client::UnbufferedClientConnection;
 use rustls::pki_types::CertificateDer;
@@ -11,31 +11,31 @@ use rustls::unbuffered::{ConnectionState, EncodeError, EncryptError, UnbufferedS
 use rustls::{CommonState, Error, SupportedCipherSuite};
 use std::ops::Deref;
 
-/// Bytes that a flight of the handshake takes at first; it grows to what is needed.
+/// Initial size of the buffer for a handshake flight; it grows as needed.
 const FLIGHT_BYTES: usize = 4 << 10;
 
-/// One side's state machine.
+/// The state machine of one side.
 pub(crate) enum Machine {
     Server(Box<UnbufferedServerConnection>),
     Client(Box<UnbufferedClientConnection>),
 }
 
-/// Where the machine stands after a step.
+/// The state after a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// There is more to be done with what is there.
+    /// Call again with the same input.
     Again,
-    /// Nothing can be done before more has been received.
+    /// More input is needed.
     Blocked,
-    /// Data can be sent, and there is nothing else to be done.
+    /// The handshake is complete and there is no more input to process.
     Ready,
-    /// The other side sends nothing more.
+    /// The peer has closed its direction (close_notify).
     PeerClosed,
 }
 
 impl Machine {
-    /// Does one step with what was received: what is to be sent goes to `outgoing`, data to `plain`. How many bytes at
-    /// the front of `incoming` are done with.
+    /// Processes received bytes for one step: bytes to send are appended to `outgoing`, decrypted data to `plain`. Returns
+    /// how many bytes at the front of `incoming` were consumed.
     pub fn step(
         &mut self,
         incoming: &mut [u8],
@@ -48,17 +48,17 @@ impl Machine {
         }
     }
 
-    /// After a failure: appends the alert that tells the other side. Once, with what is left of what was received.
+    /// After a failure, appends the alert for the peer. Call it once, with the unconsumed input.
     pub fn alert(&mut self, incoming: &mut [u8], outgoing: &mut Vec<u8>) {
-        // without an alert it is the same failure again
+        // if there is no alert to send, the same error is returned again
         let _ = self.step(incoming, outgoing, &mut |_| {});
     }
 
-    /// Appends records with `data` to `outgoing`, behind what the machine itself has to send. `incoming` is what was
-    /// received and is not done with: the machine may have noted places in it.
+    /// Appends records with `data` to `outgoing`, after pending messages of the state machine. `incoming` is the
+    /// unconsumed input, because the state machine may keep offsets into it.
     ///
     /// # Errors
-    /// The session cannot send any more.
+    /// The session cannot send any more data.
     pub fn seal(
         &mut self,
         data: &[u8],
@@ -80,23 +80,23 @@ impl Machine {
         }
     }
 
-    /// Appends the message that nothing more is sent.
+    /// Appends a close_notify alert (RFC 8446 §6.1).
     pub fn close(&mut self, incoming: &mut [u8], outgoing: &mut Vec<u8>) {
-        // without keys there is nothing that could be said
+        // without keys no alert can be encrypted
         let _ = match self {
             Self::Server(machine) => finish(machine.process_tls_records(incoming), outgoing),
             Self::Client(machine) => finish(machine.process_tls_records(incoming), outgoing),
         };
     }
 
-    /// What both sides agreed on, for people.
+    /// The negotiated cipher suite, for display.
     pub fn suite(&self) -> String {
         let suite = self.negotiated_cipher_suite();
         let name = suite.map(|suite: SupportedCipherSuite| format!("{:?}", suite.suite()));
         name.unwrap_or_default().replace("TLS13_", "TLS_")
     }
 
-    /// The chain that the other side has shown.
+    /// The peer's certificate chain.
     pub fn chain(&self) -> Vec<CertificateDer<'static>> {
         self.peer_certificates().map(<[_]>::to_vec).unwrap_or_default()
     }
@@ -113,13 +113,13 @@ impl Deref for Machine {
     }
 }
 
-/// Whether the machine had something of its own to send first.
+/// Whether the state machine had a message of its own to send first.
 enum Pending {
     Own,
     Nothing,
 }
 
-/// Appends to `outgoing` what `write` writes, which says how much room it needs if there is not enough.
+/// Appends what `write` produces to `outgoing`; `write` returns the required size if the buffer is too small.
 fn append<E>(
     outgoing: &mut Vec<u8>,
     room: usize,
@@ -171,7 +171,7 @@ fn handle<D>(
     };
     let step = match state {
         ConnectionState::EncodeTlsData(mut data) => {
-            // only for what was encoded before, which is no error of the connection
+            // reports an error only if data was encoded before, which is not an error of the connection
             let _ = append(outgoing, FLIGHT_BYTES, |room| data.encode(room), encode_needs);
             Step::Again
         }
@@ -193,7 +193,7 @@ fn handle<D>(
         }
         ConnectionState::WriteTraffic(_) => Step::Ready,
         ConnectionState::PeerClosed | ConnectionState::Closed => Step::PeerClosed,
-        // early data is never accepted
+        // early data is never enabled
         _ => Step::Blocked,
     };
     (discard, Ok(step))

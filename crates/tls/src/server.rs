@@ -1,6 +1,6 @@
-//! What a server's handshakes are made with, which is replaced while they go on.
+//! TLS configuration of a server, which can be reloaded while handshakes are in progress.
 //!
-//! The lock guards a pointer, for a copy or a swap of it.
+//! Lock: guards the pointer to the current configuration; held to clone or replace it.
 
 use crate::certificate::read_client;
 use crate::files::{FileError, ServerFiles};
@@ -12,18 +12,18 @@ use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::{Error, ServerConfig};
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// What was read of a server's files.
+/// What was read from a server's files.
 #[derive(Clone)]
 pub struct Loaded {
     pub(crate) config: Arc<ServerConfig>,
     pub(crate) verifier: Arc<ClientVerifier>,
     /// The server's own certificate.
     pub certificate: Arc<Certificate>,
-    /// Whether there are authorities for clients' certificates.
+    /// Whether authorities for client certificates are configured.
     pub knows_clients: bool,
 }
 
-/// TLS of a server.
+/// TLS configuration of a server.
 pub struct ServerTls {
     files: ServerFiles,
     current: RwLock<Arc<Loaded>>,
@@ -31,7 +31,7 @@ pub struct ServerTls {
 }
 
 impl ServerTls {
-    /// Reads the files. Clients' certificates are numbered by the table.
+    /// Reads the files. `certificates` assigns numbers to client certificates.
     ///
     /// # Errors
     /// [`FileError`].
@@ -40,7 +40,7 @@ impl ServerTls {
         Ok(Self { files, current, certificates })
     }
 
-    /// Reads the files again. What was read before stays in force if one of them cannot be used.
+    /// Reads the files again. If one of them cannot be used, the previous configuration stays active.
     ///
     /// # Errors
     /// [`FileError`].
@@ -50,40 +50,40 @@ impl ServerTls {
         Ok(loaded)
     }
 
-    /// The files.
+    /// The configured files.
     pub const fn files(&self) -> &ServerFiles {
         &self.files
     }
 
-    /// What is in force.
+    /// The active configuration.
     pub fn current(&self) -> Arc<Loaded> {
         Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Begins a handshake.
+    /// Starts a handshake.
     ///
     /// # Errors
-    /// The configuration cannot be used; none is known.
+    /// The TLS library refuses the configuration; not known to happen.
     pub fn begin(&self) -> Result<Handshake, Error> {
         Handshake::server(Arc::clone(&self.current().config))
     }
 
-    /// Who is at the other end of a session; `None` without a certificate.
+    /// The certificate of the peer of a session; `None` if it sent none.
     ///
     /// # Errors
-    /// In words, why a certificate that was accepted cannot be used.
+    /// Why a certificate that was verified cannot be used, as text.
     pub fn identify(&self, session: &Session) -> Result<Option<HeldCertificate>, String> {
         let chain = session.chain();
         let Some(first) = chain.first() else { return Ok(None) };
         let certificate = read_client(first).map_err(|error| error.to_string())?;
         let held = self.certificates.hold(certificate);
-        held.map(Some).ok_or_else(|| "there is no number left for certificates".to_owned())
+        held.map(Some).ok_or_else(|| "all certificate numbers are used".to_owned())
     }
 
-    /// Whether a chain that was accepted once still would be.
+    /// Verifies a chain that was accepted in a handshake again, with the active configuration.
     ///
     /// # Errors
-    /// Why not, in words.
+    /// Why it is no longer accepted, as text.
     pub fn recheck(&self, chain: &[CertificateDer<'_>]) -> Result<(), String> {
         let checked = self.current().verifier.check(chain, UnixTime::now());
         checked.map_err(|error| crate::words::certificate_words(&error))

@@ -1,36 +1,36 @@
-//! A session after its handshake: records are opened and sealed, both in buffers of the caller.
+//! A TLS session after its handshake: decrypts and encrypts records in buffers of the caller.
 //!
-//! Invariant: between two calls the session keeps at most a part of one record or of one message that is no data, and
-//! no plain text: what was opened was handed out. So whoever has received all that a socket had has nothing left to wait for here.
+//! Invariant: between two calls the session keeps at most a part of one record or of one non-data message, and never
+//! plaintext: all decrypted data was returned. So a caller that has received all bytes of a socket has all their data.
 
 use crate::machine::{Machine, Step};
 use rustls::Error;
 use rustls::pki_types::CertificateDer;
 
-/// Records after which a session is to be given up at a quiet moment: half of what AES-GCM allows under one key
-/// (RFC 8446 §5.5). Linux takes no new keys, so that the client begins a new session instead.
+/// Records after which the session should be replaced when it is idle: half of what AES-GCM allows under one key
+/// (RFC 8446 §5.5). The Linux client does not support key updates, so it has to start a new session instead.
 const WORN_RECORDS: u64 = 1 << 23;
 
-/// A session.
+/// An established session.
 pub struct Session {
     machine: Machine,
-    /// The beginning of a record.
+    /// The beginning of an incomplete record.
     partial: Vec<u8>,
-    /// Records that were sealed or opened.
+    /// Records encrypted and decrypted.
     records: u64,
     peer_closed: bool,
 }
 
-/// What opening records gave.
+/// The result of decrypting records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Opened {
-    /// Bytes of data.
+    /// Bytes of decrypted data.
     pub len: usize,
-    /// Whether the other side sends nothing more.
+    /// Whether the peer has closed its direction.
     pub ended: bool,
 }
 
-/// A session that can send nothing more.
+/// The session cannot send any more data.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{0}")]
 pub struct SealError(#[from] Error);
@@ -40,13 +40,13 @@ impl Session {
         Self { machine, partial, records: 0, peer_closed: false }
     }
 
-    /// Bytes that are kept of a record of which the rest has not come.
+    /// Bytes kept of an incomplete record.
     pub const fn kept(&self) -> usize {
         self.partial.len()
     }
 
-    /// Puts what is kept in front of a buffer, which has at least [`Session::kept`] bytes; the rest of it is for what
-    /// is received next.
+    /// Copies the kept bytes to the front of a buffer of at least [`Session::kept`] bytes; the caller receives into the
+    /// rest of it.
     pub fn put_kept(&mut self, buf: &mut [u8]) -> usize {
         let len = self.partial.len();
         if let Some(place) = buf.get_mut(..len) {
@@ -56,11 +56,11 @@ impl Session {
         0
     }
 
-    /// Opens the records in `sealed`, which begins with what was kept; `plain` must be as long. What is to be sent in
-    /// answer is appended to `outgoing`.
+    /// Decrypts the records in `sealed`, which begins with the kept bytes; `plain` must have the same length. Messages to
+    /// send in response are appended to `outgoing`.
     ///
     /// # Errors
-    /// What came is no record of this session; the alert is in `outgoing`.
+    /// The bytes are not valid records of this session; the alert is in `outgoing`.
     pub fn open(
         &mut self,
         sealed: &mut [u8],
@@ -104,29 +104,29 @@ impl Session {
     /// Appends records with `data` to `outgoing`.
     ///
     /// # Errors
-    /// The session can send nothing more.
+    /// The session cannot send any more data.
     pub fn seal(&mut self, data: &[u8], outgoing: &mut Vec<u8>) -> Result<(), SealError> {
         let records = data.len().div_ceil(crate::RECORD_PLAIN_MAX);
         self.records = self.records.saturating_add(records as u64);
         Ok(self.machine.seal(data, &mut self.partial, outgoing)?)
     }
 
-    /// Appends the message that nothing more is sent (RFC 8446 §6.1).
+    /// Appends a close_notify alert (RFC 8446 §6.1).
     pub fn close(&mut self, outgoing: &mut Vec<u8>) {
         self.machine.close(&mut self.partial, outgoing);
     }
 
-    /// Whether so much went through it that its client should begin another.
+    /// Whether the session has processed so many records that its client should start a new one.
     pub const fn is_worn(&self) -> bool {
         self.records >= WORN_RECORDS
     }
 
-    /// The cipher suite, for people.
+    /// The cipher suite, for display.
     pub fn suite(&self) -> String {
         self.machine.suite()
     }
 
-    /// The chain that the other side has shown; empty without a certificate.
+    /// The peer's certificate chain; empty without a certificate.
     pub fn chain(&self) -> Vec<CertificateDer<'static>> {
         self.machine.chain()
     }

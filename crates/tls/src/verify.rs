@@ -1,5 +1,5 @@
-//! Whether a client's certificate is good (RFC 9289 §5.2.1): the path to a known authority, what the certificate may be
-//! used for, revocation, and no wildcards. Addresses and names of clients change and are not compared.
+//! Verifies client certificates (RFC 9289 §5.2.1): the path to a configured authority, extended key usage, revocation, no
+//! wildcard names. Names are not compared with the client's address, which can change.
 
 use crate::certificate::{NotCertificate, read_client};
 use rustls::client::danger::HandshakeSignatureValid;
@@ -18,11 +18,11 @@ use webpki::{
 /// id-kp-rpcTLSClient, 1.3.6.1.5.5.7.3.33 (RFC 9289 §7.3), without tag and length.
 const RPC_TLS_CLIENT: &[u8] = &[0x2b, 0x06, 0x01, 0x05, 0x05, 0x07, 0x03, 0x21];
 
-/// Who may sign clients' certificates, and which were revoked.
+/// The authorities and revocation lists that client certificates are verified with.
 pub(crate) struct ClientVerifier {
     anchors: Vec<TrustAnchor<'static>>,
     crls: Vec<CertRevocationList<'static>>,
-    /// The authorities, for clients that have several certificates.
+    /// The authorities' names, sent so that a client with several certificates can choose.
     hints: Vec<DistinguishedName>,
     algorithms: WebPkiSupportedAlgorithms,
 }
@@ -46,7 +46,7 @@ impl ClientVerifier {
         Self { anchors, crls, hints, algorithms }
     }
 
-    /// Checks a chain, the client's own certificate first.
+    /// Verifies a chain, the client's own certificate first.
     pub fn check(&self, chain: &[CertificateDer<'_>], now: UnixTime) -> Result<(), Error> {
         let (first, others) = chain.split_first().ok_or(Error::NoCertificatesPresented)?;
         let certificate = EndEntityCert::try_from(first).map_err(|error| refused(&error))?;
@@ -78,7 +78,7 @@ impl ClientVerifier {
     }
 }
 
-/// The error of rustls for one of a path, which decides the alert.
+/// Converts a path error of webpki to the error of rustls that selects the alert.
 fn refused(error: &webpki::Error) -> Error {
     use webpki::Error as E;
     let certificate = match error {

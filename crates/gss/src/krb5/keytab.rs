@@ -1,4 +1,4 @@
-//! Where the server's keys and the table of principals are: the values of the settings `keytab` and `principals`.
+//! The values of the settings `keytab`, `principals` and `gss-sealing`.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -8,19 +8,19 @@ use std::str::FromStr;
 /// The system's keytab.
 const SYSTEM: &str = "/etc/krb5.keytab";
 
-/// Where the server's keys are.
+/// The location of the server's keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Keytab {
-    /// What `KRB5_KTNAME` names, else the system's.
+    /// The file that `KRB5_KTNAME` names, otherwise the system's keytab.
     Auto,
-    /// Nowhere: Kerberos is off.
+    /// None: Kerberos is disabled.
     Off,
     /// This file.
     File(PathBuf),
 }
 
 impl Keytab {
-    /// The file; `None` if Kerberos is off.
+    /// The file; `None` if Kerberos is disabled.
     pub fn path(&self) -> Option<PathBuf> {
         match self {
             Self::Off => None,
@@ -33,7 +33,7 @@ impl Keytab {
     }
 }
 
-/// The path of a keytab's name, which may begin with its type.
+/// The path in a keytab name, without the optional type prefix.
 fn without_type(name: &OsStr) -> PathBuf {
     let text = name.to_str().unwrap_or_default();
     text.strip_prefix("FILE:").map_or_else(|| Path::new(name).to_owned(), PathBuf::from)
@@ -62,10 +62,10 @@ impl fmt::Display for Keytab {
     }
 }
 
-/// Where the table of principals is.
+/// The location of the table of principals.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PrincipalsFile {
-    /// There is none.
+    /// None.
     Off,
     /// This file.
     File(PathBuf),
@@ -92,7 +92,7 @@ impl fmt::Display for PrincipalsFile {
     }
 }
 
-/// Who signs and encrypts the messages of a context.
+/// What protects the messages of a context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sealing {
     /// This program, in place.

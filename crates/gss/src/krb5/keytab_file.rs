@@ -1,7 +1,7 @@
-//! What a keytab holds, read for diagnosis: whose keys, their versions and types. The keys themselves are skipped.
+//! Reads the entries of a keytab for diagnosis: principals, key versions and encryption types. Keys are skipped.
 //!
-//! The format is that of MIT's library, version 2: two bytes 5 and 2, then entries, each behind its length; a negative
-//! length is a hole. All numbers are big-endian.
+//! The format is MIT's, version 2: the bytes 5 and 2, then entries, each preceded by its length; a negative length marks
+//! unused space. All numbers are big-endian.
 
 use std::io;
 use std::path::Path;
@@ -11,19 +11,19 @@ const FILE_MAX: u64 = 1 << 20;
 /// The most components of a principal.
 const COMPONENTS_MAX: u16 = 16;
 
-/// One key of a keytab.
+/// One entry of a keytab.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeytabEntry {
-    /// Whose it is, as `nfs/server.example@EXAMPLE`.
+    /// The principal, such as `nfs/server.example@EXAMPLE`.
     pub principal: String,
-    /// Its version (kvno).
+    /// The key version (kvno).
     pub version: u32,
-    /// The number of its encryption type (RFC 3961 §8).
+    /// The encryption type (RFC 3961 §8).
     pub encryption_type: u16,
 }
 
 impl KeytabEntry {
-    /// The part of the principal behind the last `@`.
+    /// The realm: the part of the principal after the last `@`.
     pub fn realm(&self) -> &str {
         self.principal.rsplit_once('@').map_or("", |(_, realm)| realm)
     }
@@ -32,16 +32,16 @@ impl KeytabEntry {
 /// Reads the entries of a keytab.
 ///
 /// # Errors
-/// It cannot be read, or it is no keytab.
+/// It cannot be read, or is not a keytab.
 pub fn read_keytab(path: &Path) -> io::Result<Vec<KeytabEntry>> {
     if std::fs::metadata(path)?.len() > FILE_MAX {
-        return Err(io::Error::other("it is larger than 1 MiB: not a keytab"));
+        return Err(io::Error::other("larger than 1 MiB: not a keytab"));
     }
     let bytes = std::fs::read(path)?;
-    entries(&bytes).ok_or_else(|| io::Error::other("it is not a keytab of version 2, or cut off"))
+    entries(&bytes).ok_or_else(|| io::Error::other("not a keytab of version 2, or truncated"))
 }
 
-/// The entries of a keytab; `None` if it is none.
+/// The entries; `None` if the format is wrong.
 fn entries(bytes: &[u8]) -> Option<Vec<KeytabEntry>> {
     let mut rest = bytes.strip_prefix(&[5, 2])?;
     let mut found = Vec::new();
@@ -67,13 +67,13 @@ fn entry_of(bytes: &[u8]) -> Option<KeytabEntry> {
         return None;
     }
     let parts = (0..count).map(|_| fields.text()).collect::<Option<Vec<String>>>()?;
-    // the name's type and the time of the entry
+    // skip the name type and the timestamp
     fields.take(8)?;
     let low_version = fields.take(1)?.first().copied()?;
     let encryption_type = fields.number16()?;
     let key_length = fields.number16()?;
     fields.take(key_length.into())?;
-    // a version of more than eight bits stands at the end
+    // a key version of more than eight bits follows the key
     let version = fields.take(4).and_then(|four| four.try_into().ok()).map(u32::from_be_bytes);
     Some(KeytabEntry {
         principal: format!("{}@{realm}", parts.join("/")),
@@ -82,7 +82,7 @@ fn entry_of(bytes: &[u8]) -> Option<KeytabEntry> {
     })
 }
 
-/// The fields of an entry that were not read yet.
+/// A cursor over an entry.
 struct Fields<'a>(&'a [u8]);
 
 impl<'a> Fields<'a> {

@@ -1,8 +1,8 @@
-//! Which user of this machine a principal stands for.
+//! Maps principals to users of this machine.
 //!
-//! In this order: a row of the operator's table; what `auth_to_local` of krb5.conf(5) makes of it; a user whose name is
-//! the whole principal, as directory services give it. A principal without a user acts as the anonymous user. Nobody
-//! becomes root but by a row of the table.
+//! In this order: a row of the operator's table; the result of `auth_to_local` of krb5.conf(5); a user whose name is the
+//! whole principal, as directory services provide it. A principal without a user acts as the anonymous user. Only a row
+//! of the table can map a principal to root.
 
 use rpc::PrincipalUser;
 use std::io;
@@ -11,10 +11,10 @@ use sys::name_service;
 
 /// The most groups of a user.
 const GROUPS_MAX: usize = 1024;
-/// The largest table that is read.
+/// The largest table file.
 const TABLE_MAX: u64 = 1 << 20;
 
-/// The table, and the rules beside it.
+/// The operator's table and the mapping rules of krb5.conf.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Principals {
     rows: Vec<Row>,
@@ -28,7 +28,7 @@ struct Row {
     user: Option<String>,
 }
 
-/// Why a table cannot be used.
+/// Why a table is invalid.
 #[derive(Debug)]
 pub enum PrincipalsError {
     /// The file cannot be read.
@@ -53,19 +53,19 @@ impl std::fmt::Display for PrincipalsError {
 impl std::error::Error for PrincipalsError {}
 
 impl Principals {
-    /// Reads a table: a line for each principal, `PRINCIPAL USER`; `#` begins a comment.
+    /// Reads a table: one `PRINCIPAL USER` per line; `#` starts a comment.
     ///
     /// # Errors
     /// [`PrincipalsError`].
     pub fn read(path: &Path) -> Result<Self, PrincipalsError> {
         let too_large = std::fs::metadata(path).map_err(PrincipalsError::Io)?.len() > TABLE_MAX;
         if too_large {
-            return Err(PrincipalsError::Io(io::Error::other("it is larger than 1 MiB")));
+            return Err(PrincipalsError::Io(io::Error::other("larger than 1 MiB")));
         }
         Self::parse(&std::fs::read_to_string(path).map_err(PrincipalsError::Io)?)
     }
 
-    /// The table of a text.
+    /// Parses a table.
     ///
     /// # Errors
     /// [`PrincipalsError::Line`].
@@ -88,10 +88,10 @@ impl Principals {
         Ok(Self { rows })
     }
 
-    /// The user of a principal; `local_user` is what krb5.conf makes of it. May wait for name services.
+    /// The user of a principal; `local_user` is the result of krb5.conf's rules. May block on name services.
     ///
     /// # Errors
-    /// The user database does not answer: nothing is known, which is not the same as that there is no user.
+    /// The user database does not answer, which differs from the answer that there is no such user.
     pub fn user(
         &self,
         principal: &str,

@@ -1,4 +1,4 @@
-//! A client of the toy's program: makes messages, and reads answers as a client has to.
+//! A client of the test program: encodes messages, and checks replies as RFC 2203 requires.
 
 use crate::toy::{PROGRAM, Server, checksum};
 use bowline_gss::Messages;

@@ -1,5 +1,5 @@
-//! Messages that this program protects against those of the Kerberos library, both ways, over contexts of a real realm:
-//! a KDC on a port of its own, one for each encryption type.
+//! Messages protected by this program against those of the Kerberos library, both ways, over contexts of a real realm: a
+//! KDC on its own port, one for each encryption type.
 
 use bowline_gss::Messages;
 use bowline_gss::krb5::{Sealing, messages};
@@ -20,7 +20,7 @@ const TYPES: [(u32, &str); 4] = [
 ];
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A KDC that ends with the test.
+/// A KDC process that is killed when dropped.
 struct Kdc(Child);
 
 impl Drop for Kdc {
@@ -120,7 +120,7 @@ fn passes(from: &dyn Messages, to: &dyn Messages) {
     }
 }
 
-/// Runs a test once in each realm, in a process of its own, whose library reads that realm's configuration.
+/// Runs a test in each realm, in a process of its own whose library reads that realm's configuration.
 fn in_each_realm(test: &str, body: impl Fn()) {
     if std::env::var_os("LAB_KEYTAB").is_some() {
         return body();
@@ -140,7 +140,7 @@ fn in_each_realm(test: &str, body: impl Fn()) {
 }
 
 #[test]
-fn our_messages_are_the_library_s_and_the_library_s_are_ours() {
+fn own_messages_and_library_messages_are_interchangeable() {
     in_each_realm("library::our_messages_are_the_library_s_and_the_library_s_are_ours", || {
         let expected = std::env::var("LAB_TYPE").unwrap();
         for sides in [
@@ -158,10 +158,10 @@ fn our_messages_are_the_library_s_and_the_library_s_are_ours() {
     });
 }
 
-/// Prints processor time of our messages as a part of the library's: medians of ratios of rounds that alternate.
+/// Prints the CPU time of our messages relative to the library's: medians of ratios of alternating rounds.
 #[test]
 #[ignore = "by hand: cargo test --release -p bowline-gss --test it library -- --ignored; LAB_REPORT=FILE for the figures"]
-fn cost_beside_the_library_s() {
+fn cost_relative_to_the_library() {
     in_each_realm("library::cost_beside_the_library_s", || {
         let report = std::env::var("LAB_REPORT").unwrap();
         let (kind, own, own_peer) = context(Sealing::Own, Sealing::Own);

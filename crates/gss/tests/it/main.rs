@@ -1,5 +1,4 @@
-//! The flavour over a mechanism of the tests: its messages are checksums and XOR, but their order and layout are those of
-//! RFC 2203.
+//! The flavour over a test mechanism: its messages are checksums and XOR, but their order and layout are those of RFC 2203.
 
 #![allow(
     clippy::unwrap_used,

@@ -34,7 +34,7 @@ fn calls_of_each_service_are_answered_in_kind() {
 }
 
 #[test]
-fn a_changed_bit_reaches_no_procedure() {
+fn a_call_with_a_changed_bit_is_not_executed() {
     let server = Server::new();
     let client = Client::new(&server, "alice@LAB.TEST");
     let mut sequence = 0;
@@ -48,7 +48,7 @@ fn a_changed_bit_reaches_no_procedure() {
             assert!(done.op.is_none() || done.rejected.is_some(), "byte {at}, {service:?}");
         }
     }
-    // the counter of the procedure is untouched
+    // the procedure has not run
     let Answer::Results(n) = client.ask(&server, COUNT, sequence + 1, Service::None, b"") else {
         panic!()
     };
@@ -56,7 +56,7 @@ fn a_changed_bit_reaches_no_procedure() {
 }
 
 #[test]
-fn a_wrong_header_is_a_problem_of_the_credential_and_wrong_arguments_are_garbage() {
+fn a_wrong_header_is_credproblem_and_wrong_arguments_are_garbage_args() {
     let server = Server::new();
     let client = Client::new(&server, "alice@LAB.TEST");
     let mut record = client.call(7, COUNT, 1, Service::None, b"");
@@ -64,9 +64,9 @@ fn a_wrong_header_is_a_problem_of_the_credential_and_wrong_arguments_are_garbage
     let (done, _) = server.ask(&record);
     assert_eq!(done.rejected, Some(Reject::Auth(AuthStat::GssCredProblem)));
     let told = server.refusals.recv().unwrap();
-    assert!(told.starts_with("alice@LAB.TEST: the checksum of a header is wrong"), "{told}");
+    assert!(told.starts_with("alice@LAB.TEST: wrong checksum of a call header"), "{told}");
     for (n, service) in [(2, Service::Integrity), (3, Service::Privacy)] {
-        // signed or sealed with the number of another message
+        // signed or sealed with the sequence number of another message
         let args = protected(n + 100, service, b"");
         let record = message(7, COUNT, &client.credential(n, service), &args);
         let reply = server.ask(&record).1;
@@ -76,7 +76,7 @@ fn a_wrong_header_is_a_problem_of_the_credential_and_wrong_arguments_are_garbage
 }
 
 #[test]
-fn a_number_is_answered_once_and_not_from_behind_the_window() {
+fn a_sequence_number_is_answered_once_and_not_below_the_window() {
     let server = Server::new();
     let client = Client::new(&server, "alice@LAB.TEST");
     let ask = |sequence| client.ask(&server, COUNT, sequence, Service::None, b"");
@@ -88,7 +88,7 @@ fn a_number_is_answered_once_and_not_from_behind_the_window() {
     assert_eq!((server.counts)().replays, 2);
     for _ in 0..2 {
         let told = server.refusals.recv().unwrap();
-        assert!(told.starts_with("alice@LAB.TEST: a message came a second time"), "{told}");
+        assert!(told.starts_with("alice@LAB.TEST: repeated or outdated sequence number"), "{told}");
     }
 }
 
@@ -108,7 +108,7 @@ fn a_retransmission_with_a_new_number_gets_the_first_results() {
 }
 
 #[test]
-fn a_refused_token_is_answered_with_the_numbers_of_the_mechanism_and_told_to_the_operator() {
+fn a_refused_token_is_answered_with_its_gss_status_and_reported() {
     let server = Server::new();
     let (done, _) = server.ask(&init(4, b"wrong"));
     assert_eq!(done.verdict, Verdict::Deferred);
@@ -124,7 +124,7 @@ fn a_refused_token_is_answered_with_the_numbers_of_the_mechanism_and_told_to_the
 }
 
 #[test]
-fn an_ended_context_is_a_problem_of_the_context_and_an_unknown_one_of_the_credential() {
+fn an_expired_context_is_ctxproblem_and_an_unknown_one_credproblem() {
     let server = Server::new();
     let client = Client::new(&server, "alice@LAB.TEST");
     let credential =
@@ -143,7 +143,7 @@ fn an_ended_context_is_a_problem_of_the_context_and_an_unknown_one_of_the_creden
 }
 
 #[test]
-fn a_principal_with_too_many_contexts_loses_its_oldest_and_nobody_else_loses_any() {
+fn a_principal_with_too_many_contexts_loses_its_oldest_only() {
     let server = Server::new();
     let other = Client::new(&server, "bob@LAB.TEST");
     let first = Client::new(&server, "alice@LAB.TEST");
@@ -160,7 +160,7 @@ fn a_principal_with_too_many_contexts_loses_its_oldest_and_nobody_else_loses_any
 }
 
 #[test]
-fn tokens_are_not_read_from_other_procedures_nor_beyond_their_length() {
+fn tokens_are_accepted_in_null_calls_of_limited_length_only() {
     let server = Server::new();
     let credential =
         GssCredential { control: Control::Init, sequence: 0, service: Service::None, handle: &[] };
@@ -174,6 +174,6 @@ fn tokens_are_not_read_from_other_procedures_nor_beyond_their_length() {
     assert_eq!(done.rejected, Some(Reject::Auth(AuthStat::BadCred)));
     assert!(
         server.refusals.recv_timeout(Duration::from_millis(1)).is_err(),
-        "no token was looked at"
+        "no token was processed"
     );
 }

@@ -1,4 +1,4 @@
-//! A mechanism without secrets, and a server with one program over it.
+//! A GSS mechanism without secrets, and a server with one program that uses it.
 
 use bowline_gss::{
     Acceptor, Established, GssCounts, GssRefusal, Messages, Refusal, Room, RpcsecGss, Unprotected,

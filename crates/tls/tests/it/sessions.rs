@@ -1,4 +1,4 @@
-//! Handshakes and sessions of a server and a client that are joined by two buffers.
+//! Handshakes and sessions of a server and a client that are connected by two buffers.
 
 use bowline_tls::{
     ALPN, Authority, ClientFiles, ClientTls, Handshake, HandshakeError, Progress, Purpose,
@@ -43,7 +43,7 @@ impl Pair {
         ClientTls::open(&files, true, alpn).unwrap()
     }
 
-    /// Joins both sides: the sessions, or what each side says of the failure.
+    /// Connects both sides; returns the sessions, or the error text of each side.
     fn join(&self, client: &ClientTls, name: &str) -> Result<(Session, Session), (String, String)> {
         let (mut to_server, mut to_client) = (Vec::new(), Vec::new());
         let mut theirs = Side::Under(client.begin(name, &mut to_server).unwrap());
@@ -106,7 +106,7 @@ fn open(session: &mut Session, bytes: &[u8], plain: &mut Vec<u8>) -> bool {
 }
 
 #[test]
-fn data_goes_both_ways_in_pieces_of_any_size() {
+fn data_passes_both_ways_in_pieces_of_any_size() {
     let pair = Pair::new();
     let (mut server, mut client) = pair.join(&pair.client(ALPN), "localhost").unwrap();
     let data: Vec<u8> = (0..100_000_u32).map(|n| n.to_le_bytes()[1]).collect();
@@ -135,21 +135,21 @@ fn data_goes_both_ways_in_pieces_of_any_size() {
 }
 
 #[test]
-fn both_sides_say_what_is_wrong() {
+fn both_sides_report_the_reason_of_a_failed_handshake() {
     let pair = Pair::new();
     let (ours, theirs) = pair.join(&pair.client(b"http/1.1"), "localhost").err().unwrap();
-    assert!(ours.contains("offered other ALPN protocols than sunrpc"), "{ours}");
-    assert!(theirs.contains("wants the ALPN protocol sunrpc"), "{theirs}");
+    assert!(ours.contains("did not offer the ALPN protocol sunrpc"), "{ours}");
+    assert!(theirs.contains("requires the ALPN protocol sunrpc"), "{theirs}");
     assert!(pair.join(&pair.client(b""), "localhost").is_ok(), "as Linux");
     let (ours, theirs) = pair.join(&pair.client(ALPN), "other.test").err().unwrap();
-    assert!(ours.contains("mount by one of localhost, ::1"), "{ours}");
-    assert!(theirs.contains("does not have the name"), "{theirs}");
+    assert!(ours.contains("mount with one of localhost, ::1"), "{ours}");
+    assert!(theirs.contains("is not valid for the requested name"), "{theirs}");
     assert!(pair.join(&pair.client(ALPN), "::1").is_ok(), "an address");
     let (foreign, _) = Authority::create("foreign").unwrap();
     write(&pair.dir.path().join("ca"), foreign.certificate());
     let (ours, theirs) = pair.join(&pair.client(ALPN), "localhost").err().unwrap();
     assert!(ours.contains("x509.truststore"), "{ours}");
-    assert!(theirs.contains("authority that is not known"), "{theirs}");
+    assert!(theirs.contains("unknown authority"), "{theirs}");
     let mut said = Vec::new();
     let plain = pair.server.begin().unwrap().receive(&[0x80, 0, 0, 40, 1, 2, 3, 4], &mut said);
     let error = plain.err().expect("refused");

@@ -1,5 +1,5 @@
-//! AES in CBC mode with ciphertext stealing, the last two blocks always exchanged (RFC 3962 §5, RFC 8009 §3: CBC-CS3),
-//! with an initial vector of zeros. What is authenticated is fed to the HMAC on the way, while it is in the cache.
+//! AES-CBC with ciphertext stealing, the last two blocks always swapped (RFC 3962 §5, RFC 8009 §3: CBC-CS3), with a zero
+//! initial vector. The HMAC is computed in the same pass, while the data is in the CPU cache.
 
 use super::profile::Authenticated;
 use aes::{Aes128, Aes256};
@@ -12,7 +12,7 @@ use cbc::cipher::{
 
 /// Bytes of a block.
 pub const BLOCK: usize = 16;
-/// Bytes that are encrypted and authenticated before the next ones are looked at.
+/// Bytes that are encrypted and authenticated per pass.
 const PIECE: usize = 8192;
 
 type Block = Array<u8, U16>;
@@ -33,7 +33,7 @@ impl Aes {
         }
     }
 
-    /// One block alone.
+    /// Encrypts a single block.
     pub fn encrypt_block(&self, block: &mut [u8; BLOCK]) {
         let block: &mut Block = block.into();
         match self {
@@ -42,7 +42,7 @@ impl Aes {
         }
     }
 
-    /// Encrypts in place, at least one block and a byte; `None` if there is less.
+    /// Encrypts in place; `None` if the data is shorter than a block and a byte.
     pub fn encrypt(
         &self,
         data: &mut [u8],
@@ -55,7 +55,7 @@ impl Aes {
         }
     }
 
-    /// Decrypts `sealed` into `plain`, which is as long; `None` if they are not, or too short.
+    /// Decrypts `sealed` into `plain` of the same length; `None` if the lengths differ or are too short.
     pub fn decrypt(
         &self,
         sealed: &[u8],
@@ -70,7 +70,7 @@ impl Aes {
     }
 }
 
-/// Where the last full block begins: before it is what CBC does alone.
+/// The start of the last full block; plain CBC applies before it.
 fn tail_start(len: usize) -> Option<usize> {
     let last = len.checked_sub(1)?.checked_rem(BLOCK)?.checked_add(1)?;
     len.checked_sub(last)?.checked_sub(BLOCK)
@@ -131,7 +131,7 @@ where
     authenticated.after(mac, tail);
     let (last, short) = tail.split_first_chunk::<BLOCK>()?;
     let (to_full, to_short) = to_tail.split_first_chunk_mut::<BLOCK>()?;
-    // the last block, exclusive-or the block before it, of which a part was stolen
+    // the last block is XORed with the block before it, part of which was stolen
     let mut opened: Block = (*last).into();
     aes.decrypt_block(&mut opened);
     for ((to, opened), sealed) in to_short.iter_mut().zip(&opened).zip(short) {

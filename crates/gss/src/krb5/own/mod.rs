@@ -1,8 +1,8 @@
-//! Messages of a context protected by this program (RFC 4121 §4.2), with keys that the library has given away: computed
-//! once and in place, while the library copies each message several times.
+//! Per-message tokens (RFC 4121 §4.2) computed by this program with keys exported by the library: in one pass and in
+//! place, while the library copies each message several times.
 //!
-//! Tokens are those of AES contexts: no filler of our own, no rotation of our own; both are accepted of others. Numbers of
-//! tokens are written and not looked at, as RPCSEC_GSS has its own (RFC 2203 §5.3.3.1).
+//! Tokens are those of AES contexts. Own tokens have no filler and no rotation; both are accepted in received ones.
+//! Sequence numbers of tokens are written but not checked, as RPCSEC_GSS has its own (RFC 2203 §5.3.3.1).
 
 mod cts;
 mod profile;
@@ -17,25 +17,25 @@ use token::{HEADER, Kind, MIC_HEADER, SealedParts, TokenFlags};
 
 pub use profile::mac_len;
 
-/// Random bytes before a message.
+/// Bytes of the random confounder.
 const CONFOUNDER: usize = cts::BLOCK;
 
 /// Key usage numbers (RFC 4121 §2): seal and sign of the acceptor, and of the initiator.
 const OF_ACCEPTOR: (u32, u32) = (22, 23);
 const OF_INITIATOR: (u32, u32) = (24, 25);
 
-/// The room that sealing needs around a message, with checksums of this length.
+/// The space that sealing needs around a message, with HMACs of this length.
 pub const fn room(mac_len: usize) -> Room {
-    // behind the message: a copy of the header, encrypted
+    // after the message: an encrypted copy of the header, then the HMAC
     Room { head: HEADER.saturating_add(CONFOUNDER), tail: HEADER.saturating_add(mac_len) }
 }
 
-/// Protects the messages of one side of a context.
+/// Per-message calls of one side of a context.
 pub struct OwnMessages {
     ours: Keys,
     theirs: Keys,
     flags: TokenFlags,
-    /// The number of the next token.
+    /// The sequence number of the next token.
     sequence: AtomicU64,
 }
 
@@ -46,7 +46,7 @@ impl From<Wrong> for Unprotected {
 }
 
 impl OwnMessages {
-    /// With the keys of a context; `None` if their encryption type is not one with AES.
+    /// With the keys of a context; `None` if their encryption type is not an AES type.
     pub fn new(keys: &SessionKeys) -> Option<Self> {
         let derive = |(seal, sign)| Keys::derive(keys.encryption_type, &keys.key, seal, sign);
         let (ours, theirs) = if keys.is_initiator {
@@ -111,7 +111,7 @@ impl Messages for OwnMessages {
             let (moved, rest) = body.split_at_checked(turned).ok_or(Unprotected)?;
             self.theirs.decrypt(&[rest, moved].concat(), buffer)?;
         }
-        // confounder, message, filler, header: the header inside is what counts
+        // confounder, message, filler, header: the encrypted copy of the header is authoritative
         let (before, copy) = buffer.split_last_chunk::<HEADER>().ok_or(Unprotected)?;
         if *copy != header {
             return Err(Unprotected);

@@ -1,9 +1,9 @@
-//! Keys and checksums of the encryption types with AES: RFC 3961 §5.3 with RFC 3962 (SHA-1), and RFC 8009 (SHA-2).
+//! Keys, encryption and checksums of the AES encryption types: RFC 3961 §5.3 with RFC 3962 (SHA-1), and RFC 8009 (SHA-2).
 
 use super::cts::{Aes, BLOCK};
 use aws_lc_rs::{constant_time, hmac};
 
-/// What of a message its HMAC is over.
+/// What the HMAC of a message covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Authenticated {
     /// The plaintext (RFC 3961 §5.3).
@@ -37,20 +37,20 @@ pub struct Keys {
     mac_len: usize,
 }
 
-/// Last bytes of the constants that keys are derived by (RFC 3961 §5.3).
+/// The last bytes of the constants used for key derivation (RFC 3961 §5.3).
 const CHECKSUM: u8 = 0x99;
 const ENCRYPTION: u8 = 0xaa;
 const INTEGRITY: u8 = 0x55;
 
-/// A sum that is not what it has to be.
+/// A checksum does not match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wrong;
 
-/// What an encryption type consists of.
+/// The parameters of an encryption type.
 struct Profile {
     key_len: usize,
     mac_len: usize,
-    /// Of derived keys for HMAC.
+    /// Bytes of derived HMAC keys.
     mac_key_len: usize,
     algorithm: hmac::Algorithm,
     authenticated: Authenticated,
@@ -67,14 +67,13 @@ fn profile(encryption_type: u32) -> Option<Profile> {
     Some(Profile { key_len, mac_len, mac_key_len, algorithm, authenticated })
 }
 
-/// Bytes of the checksums of an encryption type; `None` if it is none with AES.
+/// Bytes of the checksums of an encryption type; `None` if it is not an AES type.
 pub fn mac_len(encryption_type: u32) -> Option<usize> {
     profile(encryption_type).map(|profile| profile.mac_len)
 }
 
 impl Keys {
-    /// Derives them for messages that are sealed and signed with these key usage numbers; `None` for another encryption
-    /// type, or a key that is not one of it.
+    /// Derives the keys for these seal and sign key usage numbers; `None` for another encryption type or an invalid key.
     pub fn derive(encryption_type: u32, key: &[u8], seal: u32, sign: u32) -> Option<Self> {
         let profile = profile(encryption_type)?;
         if key.len() != profile.key_len {
@@ -101,7 +100,7 @@ impl Keys {
         })
     }
 
-    /// Bytes of a checksum, and behind a ciphertext.
+    /// Bytes of a checksum, and of the HMAC after a ciphertext.
     pub const fn mac_len(&self) -> usize {
         self.mac_len
     }
@@ -112,10 +111,10 @@ impl Keys {
         mac
     }
 
-    /// Encrypts `data`, which begins with the confounder and ends in room for the HMAC.
+    /// Encrypts `data`, which begins with the confounder and ends with space for the HMAC.
     ///
     /// # Errors
-    /// It is shorter than both and a byte.
+    /// It is too short.
     pub fn encrypt(&self, data: &mut [u8]) -> Result<(), Wrong> {
         let len = data.len().checked_sub(self.mac_len).ok_or(Wrong)?;
         let (message, place) = data.split_at_mut_checked(len).ok_or(Wrong)?;
@@ -126,10 +125,10 @@ impl Keys {
         Ok(())
     }
 
-    /// Decrypts `sealed` into `plain`, which gets the confounder and the message.
+    /// Decrypts `sealed` into `plain`: the confounder and the message.
     ///
     /// # Errors
-    /// It was changed; what is in `plain` means nothing then.
+    /// The HMAC does not match; the content of `plain` must not be used.
     pub fn decrypt(&self, sealed: &[u8], plain: &mut Vec<u8>) -> Result<(), Wrong> {
         let len = sealed.len().checked_sub(self.mac_len).ok_or(Wrong)?;
         let (message, sum) = sealed.split_at_checked(len).ok_or(Wrong)?;
@@ -140,17 +139,17 @@ impl Keys {
         self.compare(&mac.sign(), sum)
     }
 
-    /// The checksum of a message in two parts.
+    /// The checksum of a message given in two parts.
     pub fn sign(&self, parts: [&[u8]; 2]) -> hmac::Tag {
         let mut mac = hmac::Context::with_key(&self.checksum);
         parts.iter().for_each(|part| mac.update(part));
         mac.sign()
     }
 
-    /// Whether `sum` is the checksum of a message in two parts.
+    /// Verifies the checksum of a message given in two parts.
     ///
     /// # Errors
-    /// It is not.
+    /// It does not match.
     pub fn verify(&self, parts: [&[u8]; 2], sum: &[u8]) -> Result<(), Wrong> {
         self.compare(&self.sign(parts), sum)
     }
@@ -161,7 +160,7 @@ impl Keys {
     }
 }
 
-/// DK of RFC 3961 §5.1: the constant, folded to a block, encrypted over and over.
+/// DK of RFC 3961 §5.1: encrypts the n-folded constant repeatedly.
 fn derive_by_cipher(key: &[u8], constant: &[u8], len: usize) -> Option<Vec<u8>> {
     let aes = Aes::new(key)?;
     let mut block: [u8; BLOCK] = folded(constant, BLOCK).try_into().ok()?;
@@ -174,7 +173,7 @@ fn derive_by_cipher(key: &[u8], constant: &[u8], len: usize) -> Option<Vec<u8>> 
     Some(bytes)
 }
 
-/// KDF-HMAC-SHA2 of RFC 8009 §3, of which one round is enough.
+/// KDF-HMAC-SHA2 of RFC 8009 §3; one round suffices.
 fn derive_by_hmac(
     algorithm: hmac::Algorithm,
     key: &[u8],
@@ -189,8 +188,8 @@ fn derive_by_hmac(
     mac.sign().as_ref().get(..len).map(<[u8]>::to_vec)
 }
 
-/// n-fold (RFC 3961 §5.1): copies of the input, each rotated right by 13 bits more, are added up in pieces of `len`
-/// bytes, and what is carried out is added at the other end.
+/// n-fold (RFC 3961 §5.1): adds up copies of the input, each rotated right by 13 more bits, in pieces of `len` bytes,
+/// with end-around carry.
 fn folded(input: &[u8], len: usize) -> Vec<u8> {
     let bits = input.len().saturating_mul(8).max(1);
     let total = least_common_multiple(input.len(), len);
@@ -215,7 +214,7 @@ fn folded(input: &[u8], len: usize) -> Vec<u8> {
             *to = (added & 0xff) as u8;
             carry = added >> 8;
         }
-        // around the end, once more if that carries
+        // end-around carry, once more if that overflows
         while carry > 0 {
             for to in sum.iter_mut().rev() {
                 let added = u16::from(*to).saturating_add(carry);

@@ -1,4 +1,4 @@
-//! Both sides of a context by this program: what is accepted and what is not.
+//! Both sides of a context by this program: which tokens are accepted and which are refused.
 
 use super::{Messages, OwnMessages, Room, SessionKeys, room};
 use proptest::prelude::*;
@@ -42,7 +42,7 @@ fn rotated(token: &[u8], count: u16) -> Vec<u8> {
 
 proptest! {
     #[test]
-    fn what_is_sealed_is_opened_however_it_is_rotated(
+    fn a_sealed_message_is_opened_with_any_rotation(
         encryption_type in 17_u32..=20,
         message in proptest::collection::vec(any::<u8>(), 0..200),
         subkey: bool,
@@ -54,7 +54,7 @@ proptest! {
             let token = sealed(from, &message);
             prop_assert_eq!(opened(to, &token), Some(message.clone()));
             prop_assert_eq!(opened(to, &rotated(&token, count)), Some(message.clone()));
-            prop_assert_eq!(opened(from, &token), None, "a token is not accepted by who has made it");
+            prop_assert_eq!(opened(from, &token), None, "a token is not accepted by its sender");
             let sum = from.checksum(&message).unwrap();
             prop_assert!(to.verify(&message, &sum).is_ok() && from.verify(&message, &sum).is_err());
         }
@@ -62,7 +62,7 @@ proptest! {
 }
 
 #[test]
-fn long_messages_pass_the_pieces_in_which_they_are_encrypted() {
+fn messages_longer_than_an_encryption_piece_are_opened() {
     for encryption_type in 17..=20 {
         let (client, server) =
             (side(true, encryption_type, true), side(false, encryption_type, true));
@@ -74,7 +74,7 @@ fn long_messages_pass_the_pieces_in_which_they_are_encrypted() {
 }
 
 #[test]
-fn any_changed_bit_is_noticed_and_any_cut() {
+fn any_changed_bit_or_truncation_is_detected() {
     for encryption_type in 17..=20 {
         let (client, server) =
             (side(true, encryption_type, true), side(false, encryption_type, true));
@@ -82,7 +82,7 @@ fn any_changed_bit_is_noticed_and_any_cut() {
         for bit in 0..token.len() * 8 {
             let mut changed = token.clone();
             changed[bit / 8] ^= 1 << (bit % 8);
-            // a rotation by so many bytes as the body has is none
+            // a rotation by the body's length is no rotation
             assert_eq!(opened(&server, &changed), None, "bit {bit} of type {encryption_type}");
         }
         for bit in 0..sum.len() * 8 {
@@ -101,7 +101,7 @@ fn any_changed_bit_is_noticed_and_any_cut() {
 }
 
 #[test]
-fn flags_of_a_context_count() {
+fn token_flags_are_checked() {
     let (client, server) = (side(true, 18, true), side(false, 18, false));
     assert_eq!(opened(&server, &sealed(&client, b"x")), None, "of another key");
     let unsealed = {

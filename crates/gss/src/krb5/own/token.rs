@@ -1,11 +1,11 @@
-//! The headers of tokens (RFC 4121 §4.2.2, §4.2.6).
+//! Headers of per-message tokens (RFC 4121 §4.2.2, §4.2.6).
 
 /// Bytes of the header of a sealed token.
 pub const HEADER: usize = 16;
 /// Bytes of the header of a checksum.
 pub const MIC_HEADER: usize = 16;
 
-/// The first two bytes of a token.
+/// A token type: its first two bytes (TOK_ID).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A checksum (§4.2.6.1).
@@ -14,28 +14,28 @@ pub enum Kind {
     Sealed,
 }
 
-/// Bits of the flags.
+/// Bits of the flags byte (RFC 4121 §4.2.2).
 const BY_ACCEPTOR: u8 = 1;
 const SEALED: u8 = 2;
 const ACCEPTOR_SUBKEY: u8 = 4;
 
-/// What the flags of this side's tokens say.
+/// The flags of this side's tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TokenFlags {
     pub by_acceptor: bool,
     pub acceptor_subkey: bool,
 }
 
-/// A sealed token, as it lies in a message.
+/// A sealed token as received.
 #[derive(Debug, PartialEq, Eq)]
 pub struct SealedParts<'a> {
-    /// The header as it was before the body was rotated, which is what the body ends with.
+    /// The header before rotation, which the decrypted body ends with.
     pub header: [u8; HEADER],
-    /// Bytes behind the message that mean nothing.
+    /// Bytes of filler after the message.
     pub filler: usize,
-    /// From this byte of the body on is its beginning.
+    /// The offset in the body at which its unrotated beginning is.
     pub turned: usize,
-    /// Behind the header.
+    /// The body: everything after the header.
     pub body: &'a [u8],
 }
 
@@ -57,14 +57,14 @@ impl TokenFlags {
         }
     }
 
-    /// Whether a header is one of the other side's, filler and rotation aside.
+    /// Whether a header is valid for the other side, except filler and rotation.
     pub fn are_of_peer(self, kind: Kind, header: &[u8; HEADER]) -> bool {
         let expected = Self { by_acceptor: !self.by_acceptor, ..self }.header(kind, 0);
         let same = if kind == Kind::Mic { 8 } else { 4 };
         header.get(..same) == expected.get(..same)
     }
 
-    /// The parts of a sealed token of the other side; `None` if it is none.
+    /// The parts of a sealed token of the other side; `None` if it is invalid.
     pub fn parts(self, token: &[u8]) -> Option<SealedParts<'_>> {
         let (header, body) = token.split_first_chunk::<HEADER>()?;
         if !self.are_of_peer(Kind::Sealed, header) {
@@ -76,7 +76,7 @@ impl TokenFlags {
         Some(SealedParts {
             header: [a, b, c, d, e0, e1, 0, 0, s0, s1, s2, s3, s4, s5, s6, s7],
             filler: u16::from_be_bytes([e0, e1]).into(),
-            // rotated right: the beginning lies so many bytes behind the front
+            // rotated right: the beginning is this many bytes after the front
             turned: rotated.checked_rem(body.len())?,
             body,
         })
