@@ -53,7 +53,7 @@ pub enum CallbackReply {
 /// Says how a callback is answered.
 pub type CallbackHandler = Box<dyn FnMut(&Callback) -> CallbackReply + Send>;
 
-/// The answer to a record, if it is a callback that is to be answered; `None` also for what is no call.
+/// The answer to a record, if it is a callback that is to be answered; `None` also for what is not a call.
 pub(crate) fn answer(handler: &mut CallbackHandler, record: &[u8]) -> Option<Vec<u8>> {
     let (xid, callback) = decode(record).ok().flatten()?;
     let reply = handler(&callback);

@@ -177,7 +177,7 @@ pub fn succeeded(r: &mut Reader<'_>, number: u32) -> Result<()> {
 }
 
 impl Client {
-    /// Makes a client of this name known, and a session of so many slots.
+    /// Makes a client of this name known, and a session of this many slots.
     ///
     /// # Errors
     /// Any.
@@ -212,7 +212,7 @@ impl Client {
         self.open(minor, owner, (slots, None))
     }
 
-    /// The same with callbacks over this connection, by AUTH_SYS, on so many slots.
+    /// The same with callbacks over this connection, by AUTH_SYS, on this many slots.
     ///
     /// # Errors
     /// Any.

@@ -62,7 +62,7 @@ impl<'a> CallMessage<'a> {
     }
 }
 
-/// A call that a flavour has accepted.
+/// The protection of a call that its flavour has accepted.
 pub enum Acceptance<'a> {
     /// Arguments and reply are as they are, the reply's verifier is that of AUTH_NONE.
     Plain(Credential<'a>),
@@ -78,8 +78,8 @@ pub enum NotAccepted {
     Discarded,
     /// The flavour's own answer.
     Answered(Box<FlavorReply>),
-    /// The flavour answers by itself, on another thread: the function gets the way for its answer. It must not
-    /// wait for anything; it is not called if as many replies are pending on the connection as may be.
+    /// The flavour sends its own answer later, from another thread: the function gets the way to send it. It must not
+    /// block, and is not called if the connection has too many pending replies.
     AnsweredLater(Box<dyn FnOnce(LaterAnswer) + Send>),
 }
 
@@ -112,8 +112,8 @@ impl FlavorReply {
     }
 }
 
-/// The way for the answer of a flavour that cannot be given at once ([`NotAccepted::AnsweredLater`]). If it is
-/// dropped, the client gets no reply.
+/// Sends a flavour's own answer that is not available at once ([`NotAccepted::AnsweredLater`]). If it is dropped, the
+/// client gets no reply.
 pub struct LaterAnswer {
     pub(crate) xid: u32,
     pub(crate) client: SocketAddr,
@@ -121,12 +121,12 @@ pub struct LaterAnswer {
 }
 
 impl LaterAnswer {
-    /// Whom it is for.
+    /// The client that gets the answer.
     pub const fn client(&self) -> SocketAddr {
         self.client
     }
 
-    /// Sends the answer. What follows it is never TLS: nothing but a probe starts that, and a probe does not wait.
+    /// Sends the answer. It cannot start TLS: only a probe does that, and a probe is answered at once.
     pub fn send(self, answer: &FlavorReply) -> Posted {
         let mut reply = Writer::new();
         answer.put(&mut reply, self.xid);
@@ -164,7 +164,7 @@ pub enum AddError {
     NumberInUse(u32),
 }
 
-/// A flavour of which only calls are accepted that come through TLS, and NULL.
+/// Wraps a flavour so that only calls through TLS, and NULL, are accepted.
 struct OnlySealed(Box<dyn Flavor>);
 
 impl Flavor for OnlySealed {
@@ -191,7 +191,7 @@ type Slots = [Option<Entry>; FLAVORS_MAX];
 /// The flavours that are served.
 pub struct AuthTable {
     slots: Snapshot<Slots, ShortReads>,
-    /// Guards the way from copying `slots` to swapping it; whether only calls through TLS are accepted.
+    /// Serializes copying and replacing `slots`; the value: whether only calls through TLS are accepted.
     writing: Mutex<bool>,
 }
 
@@ -256,11 +256,11 @@ impl AuthTable {
         Ok(())
     }
 
-    /// From now on only calls that come through TLS are accepted, of whatever flavour, and NULL. To be called before
-    /// calls come: a flavour is not there for a moment.
+    /// From now on only calls through TLS, and NULL, are accepted, whatever their flavour. Call it before serving: each
+    /// flavour is missing from the table for a moment.
     ///
     /// # Errors
-    /// Somebody adds a flavour at the same time.
+    /// Another thread adds a flavour at the same time.
     pub fn demand_tls(&self) -> Result<(), AddError> {
         *self.writing.lock().unwrap_or_else(PoisonError::into_inner) = true;
         let others = (0..).take(FLAVORS_MAX).filter(|number| *number != flavor::AUTH_TLS);
@@ -277,8 +277,8 @@ impl AuthTable {
             (entry, self.slots.begin_replacing(slots))
         };
         drop(replaced.wait());
-        // Nobody can be inside any more, nor come to be. Older tables that hold the entry have no
-        // readers either; they go now, unless another writer is just dropping them.
+        // No call is inside any more or can enter. Older tables that hold the entry have no readers
+        // either; they are dropped now, unless another writer is just dropping them.
         let mut entry = entry;
         loop {
             self.slots.collect();
@@ -291,7 +291,7 @@ impl AuthTable {
     }
 }
 
-/// A flavour's place; bounds are checked by whoever uses it.
+/// A flavour's index; the caller checks bounds.
 fn index(flavor: u32) -> Option<usize> {
     usize::try_from(flavor).ok().filter(|i| *i < FLAVORS_MAX)
 }

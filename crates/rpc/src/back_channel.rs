@@ -1,8 +1,8 @@
-//! Messages to a client that are no replies to its calls, by the way that a call came: over the same connection, or to
-//! the address and port of a datagram from the socket that it came to.
+//! Messages to a client other than replies to its calls, sent the way a call came: over the same connection, or to the
+//! address and port of a datagram from the socket that received it.
 //!
-//! NLM's answers to the `_MSG` procedures are such calls, and so is everything on a backchannel of NFSv4.1 (RFC 8881
-//! §2.10.3.1). A reply that arrives on a connection is given to [`Replies`], if there is somebody who waits for some.
+//! NLM's results of the `_MSG` procedures are such calls, and so is everything on the backchannel of NFSv4.1 (RFC 8881
+//! §2.10.3.1). A reply that arrives on a connection is passed to [`Replies`] if one is set.
 
 use crate::{Peer, Posted};
 use std::fmt;
@@ -18,20 +18,20 @@ impl fmt::Display for ConnId {
     }
 }
 
-/// The way back to whom a call came from. Does not keep the connection open.
+/// The way back to the sender of a call. Does not keep the connection open.
 pub trait BackChannel: Send + Sync {
-    /// The connection; `None` for datagrams, whose replies are given to nobody.
+    /// The connection; `None` for datagrams, whose replies are dropped.
     fn conn(&self) -> Option<ConnId>;
 
     /// Both ends.
     fn peer(&self) -> Peer;
 
-    /// Sends a message (without record mark) or queues it, behind whatever is sent already. Never waits; any thread
-    /// may call it.
+    /// Sends a message (without record mark) or queues it behind data that is being sent. Never blocks; any thread may
+    /// call it.
     fn post(&self, message: Writer) -> Posted;
 }
 
-/// Who takes replies that arrive on connections that clients have opened. Called by workers: it must not block.
+/// Receives replies that arrive on clients' connections. Called by workers: it must not block.
 pub trait Replies: Send + Sync {
     /// A record of type REPLY has arrived; what follows its two first words is not checked.
     fn arrived(&self, conn: ConnId, xid: u32, record: &[u8]);

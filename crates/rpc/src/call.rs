@@ -13,9 +13,9 @@ pub trait Blocking {
     /// To be called before a system call or a lock that may wait; cheap to call twice.
     fn will_block(&self);
 
-    /// The same for a call that works in an export, given by its index in the export table. `false`: as
-    /// many calls as may already block there, and none of them ends: the call has to give up. Once it was
-    /// `true` for a call it stays so.
+    /// The same for a call that works in an export, given by its index in the export table. `false`: the
+    /// limit of blocked calls in this export is reached; the call has to give up. Once `true` was returned
+    /// for a call, it is returned again.
     fn will_block_in(&self, export: u16) -> bool {
         let _ = export;
         self.will_block();
@@ -37,16 +37,16 @@ pub trait CallHost: Blocking {
         false
     }
 
-    /// The call under way must not be run again: its flavour would take it for a replay (RFC 2203 §5.3.3.1).
+    /// The call in progress must not be run again: its flavour would treat it as a replay (RFC 2203 §5.3.3.1).
     fn must_run_once(&self) {}
 
-    /// The way for a reply that is sent after the call has returned ([`Call::defer`]); `None` if
-    /// there is none, or as many replies are pending there as may be.
+    /// The way to send a reply after the call has returned ([`Call::defer`]); `None` if there is none, or the
+    /// limit of pending replies is reached.
     fn line(&self) -> Option<Box<dyn Line>> {
         None
     }
 
-    /// The way for messages to whom the call came from that are no replies ([`Call::back_channel`]).
+    /// The way for messages to whom the call came from that are not replies ([`Call::back_channel`]).
     fn back_channel(&self) -> Option<Arc<dyn BackChannel>> {
         None
     }
@@ -56,8 +56,8 @@ pub trait CallHost: Blocking {
         None
     }
 
-    /// Whether another connection is open at both ends and its client has got the replies that it is owed. May
-    /// wait for a few seconds to learn that, which the caller has announced; what it cannot learn is `false`.
+    /// Whether another connection is open at both ends and its client has received its replies. May block for a few
+    /// seconds, which the caller has announced; `false` if that cannot be determined.
     fn lives(&self, conn: ConnId) -> bool {
         let _ = conn;
         false
@@ -79,14 +79,14 @@ pub struct Call<'a> {
     pub(crate) pending: Option<Pending<'a>>,
 }
 
-/// What the dispatcher knows of a call that runs: all that its reply needs.
+/// The dispatcher's state of a running call: everything that its reply needs.
 pub(crate) struct Pending<'a> {
     pub host: &'a dyn CallHost,
     /// What the call is counted as.
     pub ops: CallOps,
     /// What the reply passes through.
     pub protection: Option<&'a Protection>,
-    /// The reply cache's note that it runs, if its reply is kept.
+    /// The reply cache's entry of the running call, if its reply is kept.
     pub ticket: Option<Ticket<'a>>,
 }
 
@@ -134,7 +134,7 @@ impl<'a> Call<'a> {
         OperationCounter(self.pending.as_ref().map(|pending| (pending.host, pending.ops)))
     }
 
-    /// The way for messages to whom the call came from that are no replies: over its connection, or to
+    /// The way for messages to whom the call came from that are not replies: over its connection, or to
     /// its address and port from the socket that it came to. It works before and after the call has
     /// returned. `None` without a transport.
     pub fn back_channel(&self) -> Option<Arc<dyn BackChannel>> {

@@ -1,51 +1,51 @@
-//! What protects the bytes of calls on their way (RFC 9289), and who the certificate says is at the other end.
+//! What protects the bytes of calls in transit (RFC 9289), and the client certificates.
 //!
-//! A call carries a [`Channel`]: a number that is compared and copied for nothing. Whose certificate it means is in
-//! the table of [`Certificates`], which is asked once for a client and an export, not for each call.
+//! A call carries a [`Channel`]: a small number that is cheap to compare and copy. The table of [`Certificates`] maps it
+//! to a certificate; that is looked up once per client and export, not per call.
 //!
-//! Invariants: a certificate has the same number on all of its connections, and for as long as the table remembers
-//! it; a number never means another certificate. The lock guards the table, for a look-up or an insertion.
+//! Invariants: a certificate has the same number on all of its connections while the table remembers it; a number is
+//! never reused for another certificate. The lock guards the table, for one look-up or insertion.
 
 use std::collections::{BTreeMap, HashMap};
 use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Certificates without a connection that are remembered, with their numbers.
+/// The most certificates without a connection that are remembered.
 const REMEMBERED_MAX: usize = 1024;
-/// The first number of a certificate; those below are the channels without one.
+/// The first number of a certificate; lower numbers are channels without one.
 const FIRST: u32 = 2;
 
-/// What protects the bytes of a call on their way.
+/// What protects the bytes of a call in transit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Channel(u32);
 
-/// The number of a certificate in its table.
+/// The number of a certificate in the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CertificateId(NonZeroU32);
 
-/// How much a channel gives, in the words of `xprtsec` in exports(5).
+/// The kind of transport security, named as in `xprtsec` in exports(5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ChannelSecurity {
-    /// Nothing: bytes go as they are.
+    /// No protection.
     None,
-    /// TLS; who the client is is not known.
+    /// TLS without a client certificate.
     Tls,
-    /// TLS, and the client has shown a certificate that is accepted.
+    /// TLS with an accepted client certificate.
     Mtls,
 }
 
 impl Channel {
-    /// Bytes go as they are.
+    /// No protection.
     pub const PLAIN: Self = Self(0);
-    /// TLS with a client without certificate.
+    /// TLS without a client certificate.
     pub const TLS: Self = Self(1);
 
-    /// TLS with a client that has shown this certificate.
+    /// TLS with this client certificate.
     pub const fn of_certificate(id: CertificateId) -> Self {
         Self(id.0.get())
     }
 
-    /// The certificate of the client.
+    /// The client's certificate.
     pub const fn certificate(self) -> Option<CertificateId> {
         match NonZeroU32::new(self.0) {
             Some(number) if self.0 >= FIRST => Some(CertificateId(number)),
@@ -53,12 +53,12 @@ impl Channel {
         }
     }
 
-    /// Whether bytes go as they are.
+    /// Whether bytes are sent unprotected.
     pub const fn is_plain(self) -> bool {
         self.0 == Self::PLAIN.0
     }
 
-    /// How much it gives.
+    /// The kind.
     pub const fn security(self) -> ChannelSecurity {
         match self.0 {
             0 => ChannelSecurity::None,
@@ -67,7 +67,7 @@ impl Channel {
         }
     }
 
-    /// A number that differs between channels.
+    /// A number that is unique per channel.
     pub const fn number(self) -> u32 {
         self.0
     }
@@ -84,7 +84,7 @@ impl ChannelSecurity {
     }
 }
 
-/// A certificate of a client, as far as the server looks at it. It names a machine, not a user (RFC 9289 §4.2).
+/// The fields of a client certificate that the server uses. It names a machine, not a user (RFC 9289 §4.2).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Certificate {
     /// The subject, as one line.
@@ -104,7 +104,7 @@ pub struct Certificate {
 }
 
 impl Certificate {
-    /// What to call it in a line of text: its first name, or its subject.
+    /// A name for display: the first alternative name, or the subject.
     pub fn name(&self) -> &str {
         let first = self.names.first().or(self.common_name.as_ref());
         first.map_or(&self.subject, |name| name)
@@ -116,7 +116,7 @@ impl Certificate {
     }
 }
 
-/// The certificates of the clients that are connected or were.
+/// The certificates of clients that are or were connected.
 #[derive(Debug, Default)]
 pub struct Certificates(Mutex<Table>);
 
@@ -126,7 +126,7 @@ struct Table {
     by_fingerprint: HashMap<[u8; 32], u32>,
     /// The number that was given last.
     last: u32,
-    /// Those without a connection, the one that lost its last connection first in front.
+    /// Certificates without a connection, in the order in which they lost their last one.
     unused: BTreeMap<u64, u32>,
     departures: u64,
 }
@@ -135,11 +135,11 @@ struct Table {
 struct Entry {
     certificate: Arc<Certificate>,
     connections: usize,
-    /// Its key in `unused`, while it has no connection.
+    /// Its key in `unused` while it has no connection.
     departure: u64,
 }
 
-/// A certificate whose number is in use by a connection.
+/// A certificate in use by a connection.
 #[derive(Debug)]
 pub struct HeldCertificate {
     table: Arc<Certificates>,
@@ -147,7 +147,7 @@ pub struct HeldCertificate {
 }
 
 impl Certificates {
-    /// A connection of a client with this certificate begins; `None` after four thousand million certificates.
+    /// Adds a connection with this certificate; `None` when all 2^32 numbers are used.
     pub fn hold(self: &Arc<Self>, certificate: Certificate) -> Option<HeldCertificate> {
         let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let number = table.hold(certificate)?;
@@ -158,7 +158,7 @@ impl Certificates {
         })
     }
 
-    /// The certificate with this number, if it is remembered.
+    /// The certificate with this number, if it is still remembered.
     pub fn find(&self, id: CertificateId) -> Option<Arc<Certificate>> {
         let table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         table.known.get(&id.0.get()).map(|entry| Arc::clone(&entry.certificate))
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_channel_tells_what_it_gives() {
+    fn each_channel_has_its_security_and_number() {
         assert_eq!(Channel::PLAIN.security(), ChannelSecurity::None);
         assert_eq!(Channel::TLS.security(), ChannelSecurity::Tls);
         assert_eq!((Channel::PLAIN.certificate(), Channel::TLS.certificate()), (None, None));
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_certificate_keeps_its_number_and_none_is_given_twice() {
+    fn a_certificate_keeps_its_number_and_numbers_are_unique() {
         let table = Arc::new(Certificates::default());
         let first = table.hold(certificate(1)).unwrap();
         let again = table.hold(certificate(1)).unwrap();

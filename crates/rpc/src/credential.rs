@@ -51,18 +51,18 @@ impl<'a> From<AuthSysParms<'a>> for AuthSys<'a> {
     }
 }
 
-/// A caller whose name was proven, as by Kerberos (RFC 2203).
+/// An authenticated caller, as by Kerberos (RFC 2203).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Principal {
-    /// The number by which MNT and SECINFO call the way of proof: a pseudo-flavour (RFC 2623 §2.1).
+    /// The pseudo-flavour that MNT and SECINFO use for the mechanism and service (RFC 2623 §2.1).
     pub flavor: u32,
-    /// The name, as the mechanism writes it.
+    /// The principal name, as the mechanism writes it.
     pub name: Box<[u8]>,
-    /// The user of this machine with that name; `None`: the caller acts as the anonymous user.
+    /// The local user that it is mapped to; `None`: the caller acts as the anonymous user.
     pub user: Option<PrincipalUser>,
 }
 
-/// The user of this machine that a proven name stands for.
+/// The local user that a principal is mapped to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct PrincipalUser {
     /// User id.
@@ -80,12 +80,12 @@ pub enum Credential<'a> {
     Anonymous,
     /// AUTH_SYS: the client's word for its user and groups.
     Sys(AuthSys<'a>),
-    /// A proven name.
+    /// An authenticated principal.
     Principal(&'a Principal),
 }
 
 impl Credential<'_> {
-    /// The flavour or pseudo-flavour by which the caller came, as in `sec=`, MNT and SECINFO.
+    /// The flavour or pseudo-flavour of the caller, as in `sec=`, MNT and SECINFO.
     pub const fn flavor(&self) -> u32 {
         match self {
             Self::Anonymous => flavor::AUTH_NONE,

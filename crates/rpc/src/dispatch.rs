@@ -47,7 +47,7 @@ impl Default for DispatchSettings {
     }
 }
 
-/// Is told the caller's address, the program and the version of a call of something that is not served.
+/// Called with the caller's address, the program and the version of each call that is not served.
 pub type UnservedObserver = Box<dyn Fn(SocketAddr, u32, u32) + Send + Sync>;
 
 /// Answers calls. One for the whole server, shared by all workers.
@@ -55,9 +55,9 @@ pub struct Dispatcher {
     programs: Programs,
     auth: AuthTable,
     replies: Option<Arc<ReplyCache>>,
-    /// Who is told of calls of programs, versions and procedures that are not served.
+    /// Receives calls of programs, versions and procedures that are not served.
     unserved: Option<UnservedObserver>,
-    /// Who takes replies to calls of ours.
+    /// Receives replies to the server's own calls.
     outbound_replies: OnceLock<Arc<dyn Replies>>,
 }
 
@@ -77,8 +77,8 @@ impl Dispatcher {
         }
     }
 
-    /// The same, which tells this observer of each call of a program, version or procedure that is not
-    /// served. The observer must not wait.
+    /// The same with an observer of calls of programs, versions or procedures that are not served. The
+    /// observer must not block.
     #[must_use]
     pub fn with_unserved_observer(self, observer: UnservedObserver) -> Self {
         Self { unserved: Some(observer), ..self }
@@ -115,16 +115,16 @@ impl Dispatcher {
         found.is_ok_and(|found| found.plan.is_restartable())
     }
 
-    /// Gives replies that arrive on clients' connections, and the ends of these, to somebody from now
-    /// on; once.
+    /// From now on, passes replies that arrive on clients' connections, and the ends of these, to
+    /// `replies`; can be set once.
     ///
     /// # Errors
-    /// Somebody has them already.
+    /// It is set already.
     pub fn set_replies(&self, replies: Arc<dyn Replies>) -> Result<(), Arc<dyn Replies>> {
         self.outbound_replies.set(replies)
     }
 
-    /// Tells who takes replies that a connection is closed.
+    /// Reports the end of a connection to the receiver of replies.
     pub fn conn_closed(&self, conn: ConnId) {
         if let Some(replies) = self.outbound_replies.get() {
             replies.closed(conn);
@@ -168,7 +168,7 @@ impl Dispatcher {
         self.answer(&message.header, message.args, &mut call, now_ms, reply)
     }
 
-    /// Takes a record that is no readable call: a reply on a connection goes to whom it is for.
+    /// Handles a record that is not a readable call: a reply on a connection is passed to its receiver.
     #[cold]
     #[inline(never)]
     fn take_reply(
@@ -269,7 +269,7 @@ fn begin_kept<'a>(
         host.will_block();
         match replies.begin_copy(key, origin, |conn| host.lives(conn), now_ms) {
             Some(settled) => known = settled,
-            // on an open connection its client would wait for an answer without end
+            // on an open connection its client would wait for an answer for ever
             None => return duplicate(Verdict::Close, Outcome::default(), Duplicate::Dropped),
         }
     }
@@ -304,7 +304,7 @@ fn run(found: &Found<'_>, call: &mut Call<'_>, mut args: Reader<'_>, reply: &mut
     })
 }
 
-/// Has `procedure` append the results of a call, or appends what there is to be said instead.
+/// Runs `procedure`, which appends the results of a call, or appends the reply to its fault.
 #[inline]
 fn run_with<'a>(
     call: &mut Call<'a>,

@@ -79,7 +79,7 @@ impl Piece<'_> {
 /// What a sink did with a piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Consumed {
-    /// It took so many bytes from the front.
+    /// It took this many bytes from the front.
     Bytes(usize),
     /// Nothing yet: the piece is too small.
     TooFew,

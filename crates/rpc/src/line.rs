@@ -21,6 +21,6 @@ pub enum Posted {
     Sent,
     /// The connection is gone, or the message could not be sent.
     Gone,
-    /// The client has left so much unread that nothing is added to it; only for what is no reply.
+    /// The client has left so much unread that nothing is added to it; only for what is not a reply.
     Full,
 }

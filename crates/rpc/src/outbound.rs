@@ -1,14 +1,14 @@
-//! Calls that the server makes: what they are and whom they may go to. Who makes them is the transport's business.
+//! Calls that the server makes: what they contain and where they may go. The transport makes them.
 //!
-//! A call goes only to somebody who has called: a [`CallerAddress`] is made of a call's [`Peer`], or of what was
-//! recorded of one before a restart, and never of a name or an address in arguments. So nobody can have the server
-//! call a third party.
+//! A call goes only to a host that has called this server: a [`CallerAddress`] is made from a call's [`Peer`], or from
+//! what was recorded of one before a restart, never from a name or an address in arguments. So a client cannot make the
+//! server call a third host.
 
 use crate::{BackChannel, Peer, Refusal, Transport};
 use std::net::{IpAddr, SocketAddr, SocketAddrV6};
 use std::sync::Arc;
 
-/// The address of somebody who has called, and the address of ours that he used.
+/// The address of a host that has called, and the local address that it used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct CallerAddress {
     addr: IpAddr,
@@ -18,7 +18,7 @@ pub struct CallerAddress {
 }
 
 impl CallerAddress {
-    /// That of a call that is being served.
+    /// The address of the caller of a call in progress.
     pub const fn of(peer: &Peer) -> Self {
         let scope = match peer.addr {
             SocketAddr::V4(_) => 0,
@@ -27,23 +27,23 @@ impl CallerAddress {
         Self { addr: peer.addr.ip(), scope, local: peer.local.ip() }
     }
 
-    /// That of a caller who was recorded before a restart. The interface of a link-local address is not recorded, so
-    /// that such a caller cannot be called.
+    /// The address of a caller that was recorded before a restart. The interface of a link-local address is not recorded,
+    /// so such a caller cannot be called.
     pub const fn recorded(addr: IpAddr, local: IpAddr) -> Self {
         Self { addr, scope: 0, local }
     }
 
-    /// His address.
+    /// The caller's address.
     pub const fn addr(&self) -> IpAddr {
         self.addr
     }
 
-    /// The address of ours that he used; calls to him come from there.
+    /// The local address that the caller used; calls to it are sent from there.
     pub const fn local(&self) -> IpAddr {
         self.local
     }
 
-    /// A port of his.
+    /// A port of the caller.
     pub const fn at(&self, port: u16) -> SocketAddr {
         match self.addr {
             IpAddr::V6(ip) => SocketAddr::V6(SocketAddrV6::new(ip, port, 0, self.scope)),
@@ -52,32 +52,32 @@ impl CallerAddress {
     }
 }
 
-/// Where a program is at its machine.
+/// The port of a program on its host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ProgramPort {
-    /// Its port mapper knows (RFC 1833): asked by version 4, 3, then 2, over the transport of the call.
+    /// Ask the host's port mapper (RFC 1833): by version 4, 3, then 2, over the transport of the call.
     AskPortmapper,
-    /// At this port.
+    /// This port.
     Known(u16),
 }
 
-/// Whom a call goes to, and how.
+/// The destination of a call.
 #[derive(Clone)]
 pub enum CallTarget {
-    /// A program on the machine of somebody who has called, over a connection or socket of our own.
+    /// A program on a host that has called, over a connection or socket of the server.
     Machine {
-        /// The machine.
+        /// The host.
         to: CallerAddress,
-        /// Where the program is.
+        /// The port.
         port: ProgramPort,
-        /// What the call goes over.
+        /// The transport.
         transport: Transport,
     },
-    /// Back over a connection that the client has opened.
+    /// The connection that the client has opened.
     Conn(Arc<dyn BackChannel>),
 }
 
-/// The user of AUTH_SYS that a client wants to be called by.
+/// The AUTH_SYS credential that a client asks callbacks to use.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct CallUser {
     /// The name of the machine, at most 255 bytes.
@@ -90,25 +90,25 @@ pub struct CallUser {
     pub groups: Box<[u32]>,
 }
 
-/// Who the server says that it is.
+/// The credential of a call.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum CallCredential {
     /// AUTH_NONE.
     None,
-    /// AUTH_SYS as root of this machine, as lock managers and status monitors call each other.
+    /// AUTH_SYS as root, as lock managers and status monitors use.
     Root,
-    /// AUTH_SYS as the client has asked for.
+    /// AUTH_SYS as the client asked for.
     User(Arc<CallUser>),
 }
 
-/// What is done with the outcome of a call: the bytes of the result (what follows `accept_stat`, empty for void), or
-/// why there is none. Runs on the thread that makes the calls and must not block; or on the caller's, before
-/// [`Outbound::call`] returns, if the call is refused at once.
+/// Called with the outcome of a call: the bytes of the result (what follows `accept_stat`, empty for void), or the
+/// failure. Runs on the thread that makes the calls and must not block; if the call is refused at once, it runs on the
+/// caller's thread before [`Outbound::call`] returns.
 pub type Completion = Box<dyn FnOnce(Result<&[u8], CallFailure>) + Send>;
 
 /// One call.
 pub struct OutboundCall {
-    /// Whom it goes to.
+    /// The destination.
     pub target: CallTarget,
     /// The program's number.
     pub program: u32,
@@ -116,60 +116,60 @@ pub struct OutboundCall {
     pub version: u32,
     /// The procedure's number.
     pub procedure: u32,
-    /// Who calls.
+    /// The credential.
     pub credential: CallCredential,
     /// The encoded arguments.
     pub args: Vec<u8>,
-    /// How long all of it may take: waiting for others, finding the port, sending again, the answer.
+    /// Time limit for everything: waiting in queues, finding the port, retransmissions, the reply.
     pub timeout_ms: u64,
-    /// Whether there is an answer to wait for; if not, the call is done when it has been handed to the kernel.
+    /// Whether a reply is expected; if not, the call is complete when the kernel has accepted it.
     pub expects_reply: bool,
-    /// Told of the outcome, once.
+    /// Called once with the outcome.
     pub done: Completion,
 }
 
-/// A call that was made, so that it can be cancelled.
+/// Identifies a call for cancellation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CallId(pub u64);
 
-/// Who makes calls. Neither method waits.
+/// Makes calls. No method blocks.
 pub trait Outbound: Send + Sync {
-    /// Makes a call, as soon as others that go there allow it.
+    /// Makes a call as soon as the limits of its destination allow it.
     fn call(&self, call: OutboundCall) -> CallId;
 
-    /// Ends a call: it is done with [`CallFailure::Cancelled`], unless it is done already. It may have been carried
-    /// out.
+    /// Cancels a call: it completes with [`CallFailure::Cancelled`], unless it is complete already. It may have been
+    /// executed.
     fn cancel(&self, call: CallId);
 }
 
-/// Why a call has no result.
+/// Why a call failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum CallFailure {
-    /// Nobody has answered in time.
-    #[error("no answer")]
+    /// No reply within the time limit.
+    #[error("no reply")]
     NoAnswer,
-    /// The machine answers that nobody listens there.
+    /// The host reports that no process listens on the port.
     #[error("connection refused")]
     ConnectionRefused,
-    /// There is no way to the machine, or the connection broke.
+    /// The host is unreachable, or the connection failed.
     #[error("unreachable")]
     Unreachable,
-    /// The machine's port mapper does not answer.
-    #[error("its port mapper does not answer")]
+    /// The host's port mapper does not reply.
+    #[error("its port mapper does not reply")]
     NoPortmapper,
-    /// The machine's port mapper does not know the program.
-    #[error("its port mapper does not know the program")]
+    /// The program is not registered with the host's port mapper.
+    #[error("the program is not registered with its port mapper")]
     NotRegistered,
-    /// The program refuses the call.
+    /// The program rejected the call.
     #[error("{0}")]
     Refused(Refusal),
-    /// The answer cannot be decoded.
-    #[error("the answer cannot be decoded")]
+    /// The reply cannot be decoded.
+    #[error("the reply cannot be decoded")]
     Garbled,
-    /// Newer calls to the same machine took its place.
-    #[error("displaced by newer calls to the same machine")]
+    /// Displaced by newer calls to the same host.
+    #[error("displaced by newer calls to the same host")]
     Displaced,
-    /// There are as many calls as may be.
+    /// The limit of calls is reached.
     #[error("too many calls are waiting")]
     NoRoom,
     /// The client's connection is closed.
@@ -178,7 +178,7 @@ pub enum CallFailure {
     /// It was cancelled.
     #[error("cancelled")]
     Cancelled,
-    /// The server stops.
-    #[error("the server stops")]
+    /// The server is stopping.
+    #[error("the server is stopping")]
     Stopped,
 }

@@ -10,7 +10,7 @@
 //! - Memory follows what has arrived: [`Partial::space`] is at most as long as what is there
 //!   already, or [`STEP`]; what a record mark claims reserves nothing.
 //! - A record is at most `max_record` bytes, in at most [`FRAGMENTS_MAX`] fragments.
-//! - After an error the stream has lost its place: the connection must be closed.
+//! - After an error the record boundaries are unknown: the connection must be closed.
 
 use std::ops::{Deref, Range};
 use xdr::Writer;
@@ -32,7 +32,7 @@ pub enum RecordError {
     /// The record is longer than the server takes.
     #[error("a record of at least {len} bytes is over the limit of {limit}")]
     TooLarge {
-        /// How long the record is at the least.
+        /// The least length of the record.
         len: usize,
         /// The limit.
         limit: usize,
@@ -119,7 +119,7 @@ impl Partial {
         self.fragments == 0 && matches!(self.at, At::Mark { have: 0, .. })
     }
 
-    /// How many bytes are missing at the least until the record under way is complete; 0 between
+    /// How many bytes are missing at least until the record under way is complete; 0 between
     /// two records.
     pub const fn missing(&self) -> usize {
         match self.at {
@@ -260,7 +260,7 @@ impl Partial {
         self.body.clear();
     }
 
-    /// Whether so many bytes are missing of the fragment under way.
+    /// Whether this many bytes are missing of the fragment under way.
     const fn is_within(&self, bytes: usize) -> bool {
         matches!(self.at, At::Fragment { left, .. } if left >= bytes)
     }

@@ -52,7 +52,7 @@ impl<'a> Reply<'a> {
     /// Reads the header of a reply message (without record mark).
     ///
     /// # Errors
-    /// [`Error`]: the message is no reply; nothing in it can be trusted.
+    /// [`Error`]: the message is not a reply; nothing in it can be trusted.
     pub fn parse(record: &'a [u8]) -> Result<Self, Error> {
         let mut r = Reader::new(record);
         let header: ReplyHeader<'a> = r.get()?;

@@ -15,7 +15,7 @@
 //! # Criteria
 //!
 //! 1. A false hit is worse than a false miss. A miss runs a call twice, which usually ends in a
-//!    wrong error; a hit on what is *not* a retransmission skips a call and answers with a lie.
+//!    wrong error; a hit on what is *not* a retransmission skips a call and returns a wrong result.
 //! 2. Over TCP a retransmission comes late and usually over another connection: a client waits a minute, drops
 //!    the connection, and sends all that is unanswered over a new one. Two processes of one host, on the other
 //!    hand, may send equal calls with equal xids by connections of their own (clients begin to count at the
@@ -118,13 +118,13 @@ const CREDENTIAL_WORDS: usize = 6;
 const HEAD_WORDS: usize = 4 + 6 + CREDENTIAL_WORDS;
 /// The longest results that are kept, in bytes; those of non-idempotent calls have a few hundred.
 pub(crate) const RESULTS_MAX: usize = 2048;
-/// Copies that wait at the most: each holds a thread, and a disk that answers nobody must not come to hold
+/// The most copies that wait: each holds a thread, and a disk that answers nobody must not come to hold
 /// twice as many.
 pub(crate) const WAITING_MAX: usize = 8;
 /// Shards for each CPU, so that workers seldom meet. More would cost more than the meetings: each writes to
 /// places of its own in three rings, which neither caches nor page tables keep for many.
 const SHARDS_PER_CPU: usize = 2;
-/// Shards at the most.
+/// The most shards.
 const SHARDS_MAX: usize = 64;
 
 /// A call's identity. Each half of the checksum is as good as random.
@@ -225,7 +225,7 @@ pub(crate) struct OwnedTicket {
 }
 
 impl ReplyCache {
-    /// A cache of at most `bytes` bytes, that keeps replies for `age_ms` milliseconds, for a machine with so many
+    /// A cache of at most `bytes` bytes, that keeps replies for `age_ms` milliseconds, for a machine with this many
     /// CPUs.
     pub fn new(bytes: usize, age_ms: u64, cpus: usize) -> Arc<Self> {
         let random = RandomState::new();

@@ -11,7 +11,7 @@ impl SocketBufferSize {
     /// The kernel's own sizing.
     pub const AUTO: Self = Self(1);
 
-    /// At least so many bytes, as SO_RCVBUF and SO_SNDBUF count them.
+    /// At least this many bytes, as SO_RCVBUF and SO_SNDBUF count them.
     pub const fn bytes(bytes: u32) -> Self {
         Self(if bytes < 2 { 2 } else { bytes })
     }

@@ -10,17 +10,17 @@ pub(crate) const RECEIVE_BYTES: usize = 256 << 10;
 pub(crate) const DIRECT_BYTES_MIN: usize = 32 << 10;
 /// Bytes of replies that are sealed together before they are sent: eight records, which fit the processor's caches.
 pub(crate) const SEALED_AT_ONCE: usize = 128 << 10;
-/// Data of a large record is taken when so much of it is there: less is not worth the checks
+/// Data of a large record is taken when this much of it is there: less is not worth the checks
 /// that each piece takes.
 pub(crate) const AHEAD_BYTES_MIN: usize = 64 << 10;
 /// What is received of a record of a client that sends large ones, before data goes through a pipe.
 pub(crate) const LARGE_BEGIN_BYTES: usize = 16 << 10;
-/// Data goes through a pipe when so much of it has arrived.
+/// Data goes through a pipe when this much of it has arrived.
 pub(crate) const PIPED_BYTES_MIN: usize = 64 << 10;
-/// What a worker's pipe holds at the most: what any user may have. It is made for the first large WRITE; its places are
+/// Capacity of a worker's pipe: what any user may have. It is made for the first large WRITE; its places are
 /// 10 KiB of the kernel's memory, its pages those of the socket.
 pub(crate) const PIPE_BYTES: usize = 1 << 20;
-/// How many pipes there are at the most: each is two descriptors, and one is in use for the length of a piece.
+/// The most pipes: each is two descriptors, and one is in use for the length of a piece.
 pub(crate) const PIPES_MAX: usize = 64;
 /// What is kept of a record whose data is taken as it comes, and is copied before what comes next: header and
 /// arguments of a WRITE and less than a page of data.
@@ -37,9 +37,9 @@ pub(crate) const REPLY_COPY_MAX: usize = 16 << 10;
 /// Replies of one batch that are sent before the batch is through.
 pub(crate) const BATCH_BYTES: usize = 256 << 10;
 /// Memory that a worker keeps in each of its buffers for replies and for large records from call
-/// to call, at the most: a READ or WRITE of 1 MiB with its headers.
+/// to call, at most: a READ or WRITE of 1 MiB with its headers.
 pub(crate) const KEEP_BYTES_MAX: usize = (1 << 20) + (64 << 10);
-/// What it keeps at the least, however little memory the server may have.
+/// The least memory that it keeps, however little memory the server may have.
 const KEEP_BYTES_MIN: usize = 64 << 10;
 /// Memory for calls that wait because as many as may block in their export already.
 pub(crate) const POSTPONED_BYTES_MAX: usize = 8 << 20;
@@ -47,7 +47,7 @@ pub(crate) const POSTPONED_BYTES_MAX: usize = 8 << 20;
 pub(crate) const POSTPONED_COST: usize = 256;
 /// What a queued datagram costs besides its bytes: its entry in the queue.
 pub(crate) const DATAGRAM_COST: usize = 256;
-/// Memory for queued datagrams at the least, however little the server may have: some of the longest.
+/// The least memory for queued datagrams, however little the server may have: some of the longest.
 const DATAGRAM_BYTES_MIN: usize = 1 << 20;
 /// Ready events fetched at once.
 pub(crate) const EVENTS_PER_WAIT: usize = 64;
@@ -96,7 +96,7 @@ pub struct Limits {
     /// How long a record under way may make no progress.
     pub partial_age_max: Duration,
     /// How long a client may take none of the replies that wait for it. A client that was
-    /// suspended for so long connects again.
+    /// suspended for this long connects again.
     pub reply_age_max: Duration,
     /// How long a connection may be silent; `None` is for ever, as clients keep idle mounts.
     pub idle_age_max: Option<Duration>,

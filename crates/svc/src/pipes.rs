@@ -1,6 +1,6 @@
 //! The pipes through which workers move the data of large WRITEs from sockets to files.
 //!
-//! There are [`PIPES_MAX`] at the most, each of one worker; a worker that finds none left receives the
+//! There are [`PIPES_MAX`] at most, each of one worker; a worker that finds none left receives the
 //! data into its memory instead, and asks again later.
 
 use crate::limits::{PIPE_BYTES, PIPES_MAX};

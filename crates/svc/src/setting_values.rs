@@ -44,7 +44,7 @@ impl ThreadRange {
         Ok(Self { min, max })
     }
 
-    /// At most so many threads, and at least one; `min` and `max` are moved into the bounds.
+    /// At most this many threads, and at least one; `min` and `max` are moved into the bounds.
     pub fn nearest(min: usize, max: usize) -> Self {
         let max = max.clamp(1, THREADS_MAX);
         Self { min: min.clamp(1, max), max }
@@ -89,7 +89,7 @@ impl fmt::Display for ThreadRange {
 pub struct MemoryLimit(u64);
 
 impl MemoryLimit {
-    /// The default where so many bytes are available for it.
+    /// The default where this many bytes are available for it.
     pub fn default_of(available_bytes: u64) -> Self {
         Self(available_bytes.clamp(MEMORY_MIN_BYTES, MEMORY_DEFAULT_MAX_BYTES))
     }

@@ -54,7 +54,7 @@ pub enum WakePolicy {
     Adaptive,
     /// Each connection that is ready wakes a thread (the kernel of 2004).
     Unlimited,
-    /// The same, but only while fewer than so many are woken and have not run yet (that of 2009).
+    /// The same, but only while fewer than this many are woken and have not run yet (that of 2009).
     Cap(u32),
     /// One thread is woken at a time, and wakes the next if there is more (that of today).
     Chain,

@@ -16,7 +16,7 @@ const VALUE_MAX: usize = 64 * 1024;
 /// An ACL in the attribute's binary form; `None` if the object has none or the file system knows no ACLs.
 ///
 /// # Errors
-/// What the kernel says.
+/// The kernel's error.
 pub fn get(fd: BorrowedFd<'_>, attribute: &str) -> io::Result<Option<Vec<u8>>> {
     let path = proc_path(fd);
     let mut small = [0u8; 256];
@@ -35,7 +35,7 @@ pub fn get(fd: BorrowedFd<'_>, attribute: &str) -> io::Result<Option<Vec<u8>>> {
 /// Sets an ACL, or takes it away.
 ///
 /// # Errors
-/// What the kernel says: `EPERM` for others than the owner, `EOPNOTSUPP` if the file system knows no ACLs.
+/// The kernel's error: `EPERM` for others than the owner, `EOPNOTSUPP` if the file system knows no ACLs.
 pub fn set(fd: BorrowedFd<'_>, attribute: &str, value: Option<&[u8]>) -> io::Result<()> {
     let path = proc_path(fd);
     match value {

@@ -35,7 +35,7 @@ pub enum Ending {
     Kill,
 }
 
-/// Sends a signal to a process; one that no longer exists is no error. The caller must know that the
+/// Sends a signal to a process; one that no longer exists is not an error. The caller must know that the
 /// number still is that of the process it means: its own child that it has not waited for.
 ///
 /// # Errors

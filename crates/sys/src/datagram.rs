@@ -52,7 +52,7 @@ const NOBODY_V6: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
 const NOBODY_PORT: u16 = 9;
 /// The number of an interface that nobody has.
 const NOWHERE: libc::c_int = libc::c_int::MAX;
-/// Buffers that nobody has chosen: so many bytes in each direction, as far as the sysctls allow;
+/// Buffers that nobody has chosen: this many bytes in each direction, as far as the sysctls allow;
 /// nothing else holds a burst back, and the kernel's default has room for a handful of large
 /// transfers only.
 pub const BUFFER_AUTO: usize = 4 << 20;
@@ -361,7 +361,7 @@ pub fn has_arrivals(socket: &UdpSocket) -> bool {
         && fds.iter().any(|fd| fd.revents().contains(rustix::event::PollFlags::IN))
 }
 
-/// Asks for buffers of so many bytes; beyond the sysctls' limits only with `CAP_NET_ADMIN`.
+/// Asks for buffers of this many bytes; beyond the sysctls' limits only with `CAP_NET_ADMIN`.
 ///
 /// # Errors
 /// As setsockopt(2).

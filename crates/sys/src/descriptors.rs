@@ -33,12 +33,12 @@ impl DescriptorBudget {
         Self::new(crate::limits::open_files())
     }
 
-    /// Connections at the most.
+    /// The most connections.
     pub fn connections_max(&self) -> usize {
         self.total.saturating_sub(FILES_MIN).max(self.total / 2)
     }
 
-    /// There are so many connections now.
+    /// There are this many connections now.
     pub fn set_connections(&self, count: usize) {
         self.connections.store(count, Relaxed);
     }

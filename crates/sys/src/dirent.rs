@@ -24,7 +24,7 @@ pub struct Entry<'a> {
 /// Moves a directory's descriptor to a position that an entry gave; 0 is the start.
 ///
 /// # Errors
-/// What the kernel says.
+/// The kernel's error.
 pub fn seek(dir: BorrowedFd<'_>, position: u64) -> io::Result<()> {
     rustix::fs::seek(dir, SeekFrom::Start(position))?;
     Ok(())
@@ -51,7 +51,7 @@ impl Room {
 /// last entry given.
 ///
 /// # Errors
-/// What the kernel says.
+/// The kernel's error.
 pub fn list(
     dir: BorrowedFd<'_>,
     room: &mut Room,

@@ -65,7 +65,7 @@ pub struct Events(Vec<epoll::Event>);
 unsafe impl Send for Events {}
 
 impl Events {
-    /// Room for so many.
+    /// Room for this many.
     pub fn with_capacity(capacity: usize) -> Self {
         Self(Vec::with_capacity(capacity.max(1)))
     }

@@ -96,7 +96,7 @@ fn name_to_handle(dir: BorrowedFd<'_>, name: &CStr, flags: i32) -> io::Result<Ke
 /// path (`EBADF` else).
 ///
 /// # Errors
-/// `ESTALE` if it is gone, `EPERM` without the capability, what the kernel says else.
+/// `ESTALE` if it is gone, `EPERM` without the capability, otherwise the kernel's error.
 pub fn open(mount: BorrowedFd<'_>, handle: &KernelHandle, how: How) -> io::Result<OwnedFd> {
     let mut raw = Raw {
         handle_bytes: u32::try_from(handle.len).unwrap_or(0),

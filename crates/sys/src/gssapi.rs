@@ -54,7 +54,7 @@ impl GssError {
 const ERROR_BITS: OM_uint32 = 0xffff_0000;
 
 impl Library {
-    /// What a status means, unless it is no error.
+    /// What a status means, unless it is not an error.
     fn check(&self, major: OM_uint32, minor: OM_uint32) -> Result<(), GssError> {
         if major & ERROR_BITS == 0 {
             return Ok(());
@@ -121,7 +121,7 @@ const STATUS_OF_MECHANISM: i32 = 2;
 /// The user of this machine that `auth_to_local` of krb5.conf(5) makes of a principal; `None` if there is none.
 ///
 /// # Errors
-/// The library is missing, or the text is no principal.
+/// The library is missing, or the text is not a principal.
 pub fn local_user_of(principal: &str) -> Result<Option<String>, GssError> {
     let name = Name::import(library::library()?, principal, &library::PRINCIPAL_NAME)?;
     Ok(name.local_user())

@@ -78,7 +78,7 @@ pub struct Own {
 /// The process's own identity.
 ///
 /// # Errors
-/// What the kernel says.
+/// The kernel's error.
 pub fn own() -> io::Result<Own> {
     let groups = rustix::process::getgroups()?;
     Ok(Own {
@@ -91,7 +91,7 @@ pub fn own() -> io::Result<Own> {
 /// Lets the calling thread act as this user until told otherwise.
 ///
 /// # Errors
-/// What the kernel says; the thread then acts as nobody in particular and must try again. `EPERM` for an
+/// The kernel's error; the thread then acts as nobody in particular and must try again. `EPERM` for an
 /// id that nobody has: the kernel would take it for an order to change nothing, and whoever the thread was
 /// before would do the caller's work.
 pub fn act_as(uid: u32, gid: u32, groups: &[u32]) -> io::Result<()> {
@@ -124,7 +124,7 @@ pub fn acts_as(uid: u32, gid: u32, groups: &[u32]) -> bool {
 /// what ran on the thread before.
 ///
 /// # Errors
-/// What the kernel says.
+/// The kernel's error.
 pub fn act_as_process() -> io::Result<()> {
     let groups = CURRENT.with_borrow(|current| current.started_with.clone());
     let Some(groups) = groups else { return Ok(()) };
@@ -152,7 +152,7 @@ pub fn begin(own: &Own) {
 /// Lets the calling thread act as the process again.
 ///
 /// # Errors
-/// What the kernel says.
+/// The kernel's error.
 pub fn act_as_self(own: &Own) -> io::Result<()> {
     CURRENT.with_borrow_mut(|current| {
         if current.ids == Who::Process {
@@ -315,7 +315,7 @@ pub fn has(capability: Capability) -> bool {
 /// reserved blocks hold for clients. To be called at start, after limits were raised.
 ///
 /// # Errors
-/// What the kernel says.
+/// The kernel's error.
 pub fn drop_resource_capability() -> io::Result<()> {
     let mut data = capabilities()?;
     let mut header = Header { version: VERSION_3, pid: 0 };

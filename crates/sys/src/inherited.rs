@@ -45,7 +45,7 @@ pub fn take() -> io::Result<Inherited> {
 }
 
 fn own(fd: RawFd) -> io::Result<OwnedFd> {
-    // SAFETY: F_SETFD takes no pointer; a number that is no open descriptor is an error.
+    // SAFETY: F_SETFD takes no pointer; a number that is not an open descriptor is an error.
     let set = unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) };
     if set < 0 {
         return Err(io::Error::last_os_error());

@@ -7,14 +7,14 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 /// cachestat(2) has this number on every architecture; the libc crate does not know it everywhere.
 const CACHESTAT: libc::c_long = 451;
 
-/// Bytes of address space that a sync of a range takes at the most.
+/// The most bytes of address space that a sync of a range takes.
 const MAPPED_MAX: usize = 1 << 36;
 
 /// Reads at `offset` what needs no disk. `WouldBlock` where it would have to wait, `Unsupported`
 /// where the file system cannot tell.
 ///
 /// # Errors
-/// What the kernel says.
+/// The kernel's error.
 pub fn read_nowait(fd: BorrowedFd<'_>, data: &mut [u8], offset: u64) -> io::Result<usize> {
     let mut slices = [IoSliceMut::new(data)];
     match rustix::io::preadv2(fd, &mut slices, offset, ReadWriteFlags::NOWAIT) {
@@ -26,7 +26,7 @@ pub fn read_nowait(fd: BorrowedFd<'_>, data: &mut [u8], offset: u64) -> io::Resu
 /// Reads at `offset`, waiting for the disk if need be.
 ///
 /// # Errors
-/// What the kernel says.
+/// The kernel's error.
 pub fn read(fd: BorrowedFd<'_>, data: &mut [u8], offset: u64) -> io::Result<usize> {
     retry(|| rustix::io::pread(fd, &mut *data, offset))
 }
@@ -92,7 +92,7 @@ fn cachestat(fd: BorrowedFd<'_>, offset: u64, len: u64) -> io::Result<Pages> {
 /// # Errors
 /// `Unsupported`: the file system cannot read without waiting.
 pub fn is_cached(fd: BorrowedFd<'_>, offset: u64, len: usize, count: bool) -> io::Result<bool> {
-    /// Ranges of so many pages are probed page by page: a probe costs half of what counting does.
+    /// Ranges of this many pages are probed page by page: a probe costs half of what counting does.
     const PROBED: u64 = 3;
     /// What the kernel reads ahead at once unless it is told otherwise.
     const STRIDE: u64 = 128 << 10;
@@ -134,7 +134,7 @@ pub const PAGE: u64 = 4096;
 /// Writes at `offset`; gives how much.
 ///
 /// # Errors
-/// What the kernel says.
+/// The kernel's error.
 pub fn write(fd: BorrowedFd<'_>, data: &[u8], offset: u64) -> io::Result<usize> {
     retry(|| rustix::io::pwrite(fd, data, offset))
 }
@@ -150,7 +150,7 @@ pub fn forget(fd: BorrowedFd<'_>) -> io::Result<()> {
 /// Puts a file's data and attributes on disk.
 ///
 /// # Errors
-/// What the kernel says; after `EIO` the data may be lost.
+/// The kernel's error; after `EIO` the data may be lost.
 pub fn sync(fd: BorrowedFd<'_>) -> io::Result<()> {
     retry(|| rustix::fs::fsync(fd))
 }
@@ -189,7 +189,7 @@ pub fn sync_data_range(fd: BorrowedFd<'_>, offset: u64, len: u64) -> io::Result<
     if map == libc::MAP_FAILED {
         return Err(unsupported());
     }
-    // SAFETY: the mapping of so many bytes was made above, and nobody else knows of it.
+    // SAFETY: the mapping of this many bytes was made above, and nobody else knows of it.
     let synced = match unsafe { libc::msync(map, len, libc::MS_SYNC) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
@@ -210,7 +210,7 @@ pub fn sync_filesystem(fd: BorrowedFd<'_>) -> io::Result<()> {
 /// Makes a hole in a file, which keeps its length.
 ///
 /// # Errors
-/// What the kernel says; `Unsupported` where the file system has no holes.
+/// The kernel's error; `Unsupported` where the file system has no holes.
 pub fn punch_hole(fd: BorrowedFd<'_>, offset: u64, len: u64) -> io::Result<()> {
     use rustix::fs::FallocateFlags;
     let how = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
@@ -220,7 +220,7 @@ pub fn punch_hole(fd: BorrowedFd<'_>, offset: u64, len: u64) -> io::Result<()> {
 /// Cuts or grows a file.
 ///
 /// # Errors
-/// What the kernel says.
+/// The kernel's error.
 pub fn truncate(fd: BorrowedFd<'_>, size: u64) -> io::Result<()> {
     retry(|| rustix::fs::ftruncate(fd, size))
 }

@@ -1,7 +1,7 @@
 //! Leases of the kernel on files, and how one learns that somebody is in their way (fcntl(2), `F_SETLEASE`).
 //!
 //! Whoever opens a leased file in a way that conflicts waits until the lease is given back, but for
-//! `/proc/sys/fs/lease-break-time` seconds at the most; one who opens it with `O_NONBLOCK` gets `EWOULDBLOCK`. Either
+//! `/proc/sys/fs/lease-break-time` seconds at most; one who opens it with `O_NONBLOCK` gets `EWOULDBLOCK`. Either
 //! breaks the lease: its holder gets a signal. The signals are sent to one thread, which has them blocked and reads them
 //! as a queue, so that no other thread and no handler sees any.
 //!

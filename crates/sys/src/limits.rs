@@ -112,7 +112,7 @@ pub fn give_memory_back() {
 /// Sets the soft limit of open descriptors; for tests that run out of them.
 ///
 /// # Errors
-/// What the kernel says.
+/// The kernel's error.
 pub fn set_open_files(limit: u64) -> std::io::Result<()> {
     let maximum = getrlimit(Resource::Nofile).maximum;
     Ok(setrlimit(Resource::Nofile, Rlimit { current: Some(limit), maximum })?)

@@ -23,7 +23,7 @@ pub enum NodeType {
 /// Makes a directory.
 ///
 /// # Errors
-/// What the kernel says.
+/// The kernel's error.
 pub fn make_dir(dir: BorrowedFd<'_>, name: &[u8], mode: u32) -> io::Result<()> {
     Ok(rustix::fs::mkdirat(dir, name, Mode::from_raw_mode(mode & 0o7777))?)
 }
@@ -31,7 +31,7 @@ pub fn make_dir(dir: BorrowedFd<'_>, name: &[u8], mode: u32) -> io::Result<()> {
 /// Makes a device node, pipe or socket.
 ///
 /// # Errors
-/// What the kernel says.
+/// The kernel's error.
 pub fn make_node(dir: BorrowedFd<'_>, name: &[u8], node: NodeType, mode: u32) -> io::Result<()> {
     let (kind, dev) = match node {
         NodeType::Block(major, minor) => (FileType::BlockDevice, rustix::fs::makedev(major, minor)),
@@ -47,7 +47,7 @@ pub fn make_node(dir: BorrowedFd<'_>, name: &[u8], node: NodeType, mode: u32) ->
 /// Makes a symbolic link.
 ///
 /// # Errors
-/// What the kernel says.
+/// The kernel's error.
 pub fn make_symlink(dir: BorrowedFd<'_>, name: &[u8], target: &[u8]) -> io::Result<()> {
     Ok(rustix::fs::symlinkat(target, dir, name)?)
 }
@@ -56,7 +56,7 @@ pub fn make_symlink(dir: BorrowedFd<'_>, name: &[u8], target: &[u8]) -> io::Resu
 /// with `CAP_DAC_READ_SEARCH`.
 ///
 /// # Errors
-/// What the kernel says; `EPERM` where `fs.protected_hardlinks` forbids it to this user.
+/// The kernel's error; `EPERM` where `fs.protected_hardlinks` forbids it to this user.
 pub fn make_link(fd: BorrowedFd<'_>, dir: BorrowedFd<'_>, name: &[u8]) -> io::Result<()> {
     let from = proc_path(fd);
     Ok(rustix::fs::linkat(rustix::fs::CWD, from, dir, name, AtFlags::SYMLINK_FOLLOW)?)
@@ -65,7 +65,7 @@ pub fn make_link(fd: BorrowedFd<'_>, dir: BorrowedFd<'_>, name: &[u8]) -> io::Re
 /// Removes an entry that is not a directory.
 ///
 /// # Errors
-/// What the kernel says.
+/// The kernel's error.
 pub fn remove(dir: BorrowedFd<'_>, name: &[u8]) -> io::Result<()> {
     Ok(rustix::fs::unlinkat(dir, name, AtFlags::empty())?)
 }
@@ -73,7 +73,7 @@ pub fn remove(dir: BorrowedFd<'_>, name: &[u8]) -> io::Result<()> {
 /// Removes an empty directory.
 ///
 /// # Errors
-/// What the kernel says.
+/// The kernel's error.
 pub fn remove_dir(dir: BorrowedFd<'_>, name: &[u8]) -> io::Result<()> {
     Ok(rustix::fs::unlinkat(dir, name, AtFlags::REMOVEDIR)?)
 }
@@ -81,7 +81,7 @@ pub fn remove_dir(dir: BorrowedFd<'_>, name: &[u8]) -> io::Result<()> {
 /// Renames an entry, replacing what is there.
 ///
 /// # Errors
-/// What the kernel says.
+/// The kernel's error.
 pub fn rename(
     from_dir: BorrowedFd<'_>,
     from: &[u8],
@@ -94,7 +94,7 @@ pub fn rename(
 /// Reads a symbolic link that was opened as a path.
 ///
 /// # Errors
-/// What the kernel says.
+/// The kernel's error.
 pub fn read_link(fd: BorrowedFd<'_>, target: &mut Vec<u8>) -> io::Result<()> {
     target.clear();
     let read = rustix::fs::readlinkat(fd, c"", std::mem::take(target))?;
@@ -110,7 +110,7 @@ const SYS_FCHMODAT2: libc::c_long = 452;
 /// Sets the permission bits of an object opened in any way.
 ///
 /// # Errors
-/// What the kernel says.
+/// The kernel's error.
 pub fn set_mode(fd: BorrowedFd<'_>, mode: u32) -> io::Result<()> {
     if !NO_FCHMODAT2.load(Relaxed) {
         // SAFETY: the path is a constant that ends with NUL.
@@ -138,7 +138,7 @@ pub fn set_mode(fd: BorrowedFd<'_>, mode: u32) -> io::Result<()> {
 /// Sets owner and group, each if given, of an object opened in any way; of a link itself.
 ///
 /// # Errors
-/// What the kernel says.
+/// The kernel's error.
 pub fn set_owner(fd: BorrowedFd<'_>, uid: Option<u32>, gid: Option<u32>) -> io::Result<()> {
     let (uid, gid) = (uid.map(Uid::from_raw), gid.map(Gid::from_raw));
     Ok(rustix::fs::chownat(fd, c"", uid, gid, AtFlags::EMPTY_PATH)?)
@@ -168,7 +168,7 @@ impl When {
 /// Sets the times of an object opened in any way; of a link itself.
 ///
 /// # Errors
-/// What the kernel says.
+/// The kernel's error.
 pub fn set_times(fd: BorrowedFd<'_>, atime: When, mtime: When) -> io::Result<()> {
     let times = Timestamps { last_access: atime.timespec(), last_modification: mtime.timespec() };
     match rustix::fs::utimensat(fd, c"", &times, AtFlags::EMPTY_PATH) {

@@ -3,7 +3,7 @@
 //!
 //! A change is never taken from the message that tells of it: whoever hears of one asks for the
 //! whole list again. So a message that was lost (`ENOBUFS`) costs nothing, and one kind of message
-//! is all that is parsed. What the kernel says is read with checked slices; a message cut short is
+//! is all that is parsed. What the kernel sends is read with checked slices; a message cut short is
 //! left out.
 
 use rustix::net::netlink::SocketAddrNetlink;
@@ -83,7 +83,7 @@ fn open() -> io::Result<OwnedFd> {
 /// All interfaces of the calling thread's network namespace, by their number.
 ///
 /// # Errors
-/// What the kernel says: `AF_NETLINK` is forbidden, or no memory is left.
+/// The kernel's error: `AF_NETLINK` is forbidden, or no memory is left.
 pub fn links() -> io::Result<Vec<Link>> {
     let fd = open()?;
     let mut request = Vec::with_capacity(HEADER + LINK_HEADER);

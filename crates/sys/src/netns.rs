@@ -32,7 +32,7 @@ pub fn enter_new() -> io::Result<()> {
 /// Moves the calling thread into the namespace behind `namespace`.
 ///
 /// # Errors
-/// As setns(2): `CAP_SYS_ADMIN` is missing, or it is no network namespace.
+/// As setns(2): `CAP_SYS_ADMIN` is missing, or it is not a network namespace.
 pub fn enter(namespace: impl AsFd) -> io::Result<()> {
     let kind = Some(LinkNameSpaceType::Network);
     Ok(rustix::thread::move_into_link_name_space(namespace.as_fd(), kind)?)

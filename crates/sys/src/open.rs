@@ -50,7 +50,7 @@ static NO_OPENAT2: AtomicBool = AtomicBool::new(false);
 /// Opens a path given by the administrator; symbolic links in it are followed.
 ///
 /// # Errors
-/// What the kernel says.
+/// The kernel's error.
 pub fn open_path(path: &Path) -> io::Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     Ok(rustix::fs::open(path, flags, Mode::empty())?)
@@ -59,7 +59,7 @@ pub fn open_path(path: &Path) -> io::Result<OwnedFd> {
 /// Opens a file of the server itself for reading. Never waits, as opening a FIFO would.
 ///
 /// # Errors
-/// What the kernel says; `InvalidInput` for what is not a regular file.
+/// The kernel's error; `InvalidInput` for what is not a regular file.
 pub fn open_regular(path: &Path) -> io::Result<std::fs::File> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = std::fs::File::from(rustix::fs::open(path, flags, Mode::empty())?);
@@ -73,7 +73,7 @@ pub fn open_regular(path: &Path) -> io::Result<std::fs::File> {
 /// (`EXDEV`). With `cached`, only if that needs no disk (`EAGAIN` otherwise).
 ///
 /// # Errors
-/// What the kernel says.
+/// The kernel's error.
 pub fn open_entry(dir: BorrowedFd<'_>, name: &[u8], how: How, cached: bool) -> io::Result<OwnedFd> {
     if NO_OPENAT2.load(Relaxed) {
         return if cached {
@@ -137,7 +137,7 @@ fn by_hand(dir: BorrowedFd<'_>, name: &[u8], how: How) -> io::Result<OwnedFd> {
 /// mounted. Needs `CAP_SYS_ADMIN` and Linux 5.2.
 ///
 /// # Errors
-/// What the kernel says.
+/// The kernel's error.
 pub fn open_covered(dir: BorrowedFd<'_>, name: &[u8]) -> io::Result<OwnedFd> {
     let flags = OpenTreeFlags::OPEN_TREE_CLONE
         | OpenTreeFlags::OPEN_TREE_CLOEXEC
@@ -149,7 +149,7 @@ pub fn open_covered(dir: BorrowedFd<'_>, name: &[u8]) -> io::Result<OwnedFd> {
 /// The parent of a directory, wherever it is; the caller checks that it is inside.
 ///
 /// # Errors
-/// What the kernel says.
+/// The kernel's error.
 pub fn open_parent(dir: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     Ok(rustix::fs::openat(dir, "..", How::Path.flags(), Mode::empty())?)
 }
@@ -157,7 +157,7 @@ pub fn open_parent(dir: BorrowedFd<'_>) -> io::Result<OwnedFd> {
 /// Opens a directory, of which we have any descriptor, for listing.
 ///
 /// # Errors
-/// What the kernel says.
+/// The kernel's error.
 pub fn open_listing(dir: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     Ok(rustix::fs::openat(dir, ".", How::List.flags(), Mode::empty())?)
 }
@@ -165,7 +165,7 @@ pub fn open_listing(dir: BorrowedFd<'_>) -> io::Result<OwnedFd> {
 /// Opens an object again in another way, through `/proc/self/fd`.
 ///
 /// # Errors
-/// What the kernel says; `ENOENT` without `/proc`.
+/// The kernel's error; `ENOENT` without `/proc`.
 pub fn reopen(fd: BorrowedFd<'_>, how: How) -> io::Result<OwnedFd> {
     let flags = how.flags() - OFlags::NOFOLLOW;
     Ok(rustix::fs::open(proc_path(fd), flags, Mode::empty())?)
@@ -179,7 +179,7 @@ pub(crate) fn proc_path(fd: BorrowedFd<'_>) -> String {
 /// Makes a regular file; fails if the name exists. Opened for reading and writing.
 ///
 /// # Errors
-/// What the kernel says; `EEXIST`.
+/// The kernel's error; `EEXIST`.
 pub fn create_new(dir: BorrowedFd<'_>, name: &[u8], mode: u32) -> io::Result<OwnedFd> {
     let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     Ok(rustix::fs::openat(dir, name, flags, Mode::from_raw_mode(mode & 0o7777))?)
@@ -189,7 +189,7 @@ pub fn create_new(dir: BorrowedFd<'_>, name: &[u8], mode: u32) -> io::Result<Own
 /// when nobody has it open. Opened for reading and writing.
 ///
 /// # Errors
-/// What the kernel says; many, where the file system cannot do it (open(2), `O_TMPFILE`).
+/// The kernel's error; many, where the file system cannot do it (open(2), `O_TMPFILE`).
 pub fn create_unnamed(dir: BorrowedFd<'_>, mode: u32) -> io::Result<OwnedFd> {
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
     Ok(rustix::fs::openat(dir, ".", flags, Mode::from_raw_mode(mode & 0o7777))?)
@@ -203,7 +203,7 @@ pub fn clear_umask() {
 /// A second descriptor of the same open file.
 ///
 /// # Errors
-/// What the kernel says.
+/// The kernel's error.
 pub fn duplicate(fd: impl AsFd) -> io::Result<OwnedFd> {
     fd.as_fd().try_clone_to_owned()
 }

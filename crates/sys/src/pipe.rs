@@ -20,7 +20,7 @@ impl Pipe {
     /// An empty pipe with places for `bytes` in whole pages. What comes in smaller pieces fills it sooner.
     ///
     /// # Errors
-    /// What the kernel says; permission denied if this user's pipes are that large already
+    /// The kernel's error; permission denied if this user's pipes are that large already
     /// (`fs.pipe-user-pages-soft`).
     pub fn new(bytes: usize) -> io::Result<Self> {
         let (read, write) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
@@ -36,7 +36,7 @@ impl Pipe {
     /// Moves bytes of a socket that does not block in, as they are there: at most `most`. 0 is the end of the stream.
     ///
     /// # Errors
-    /// What the kernel says; would block if nothing is there, or the pipe is full.
+    /// The kernel's error; would block if nothing is there, or the pipe is full.
     pub fn fill(&self, socket: BorrowedFd<'_>, most: usize) -> io::Result<usize> {
         super::io::retry(|| splice(socket, None, &self.write, None, most, FLAGS))
     }
@@ -44,7 +44,7 @@ impl Pipe {
     /// Copies bytes in; how many.
     ///
     /// # Errors
-    /// What the kernel says; would block if it is full.
+    /// The kernel's error; would block if it is full.
     pub fn put(&self, bytes: &[u8]) -> io::Result<usize> {
         super::io::retry(|| rustix::io::write(&self.write, bytes))
     }
@@ -52,7 +52,7 @@ impl Pipe {
     /// How many bytes it holds.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     pub fn held(&self) -> io::Result<usize> {
         let held = rustix::io::ioctl_fionread(&self.read)?;
         Ok(usize::try_from(held).unwrap_or(usize::MAX))
@@ -64,7 +64,7 @@ const FLAGS: SpliceFlags = SpliceFlags::MOVE.union(SpliceFlags::NONBLOCK);
 /// Moves the next `len` bytes of what a pipe holds into a file, at `offset`; how many.
 ///
 /// # Errors
-/// What the kernel says; `Unsupported` if the file takes nothing from a pipe.
+/// The kernel's error; `Unsupported` if the file takes nothing from a pipe.
 pub fn splice_to_file(
     pipe: BorrowedFd<'_>,
     file: BorrowedFd<'_>,
@@ -84,7 +84,7 @@ pub fn splice_to_file(
 /// Takes bytes out of a pipe; how many.
 ///
 /// # Errors
-/// What the kernel says; would block if it is empty.
+/// The kernel's error; would block if it is empty.
 pub fn take(pipe: BorrowedFd<'_>, bytes: &mut [u8]) -> io::Result<usize> {
     super::io::retry(|| rustix::io::read(pipe, &mut *bytes))
 }

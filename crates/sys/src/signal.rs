@@ -40,7 +40,7 @@ const IGNORED: [libc::c_int; 2] = [libc::SIGUSR2, libc::SIGXFSZ];
 /// As sigaction(2), which knows these signals.
 pub fn ignore_others() -> io::Result<()> {
     for number in IGNORED {
-        // SAFETY: SIG_IGN is no function, so nothing is called in a handler's place.
+        // SAFETY: SIG_IGN is not a function, so nothing is called in a handler's place.
         if unsafe { libc::signal(number, libc::SIG_IGN) } == libc::SIG_ERR {
             return Err(io::Error::last_os_error());
         }

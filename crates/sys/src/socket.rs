@@ -16,7 +16,7 @@ const BACKLOG: i32 = 4096;
 const KEEPALIVE_AFTER: Duration = Duration::from_secs(120);
 /// and again after this long,
 const KEEPALIVE_EVERY: Duration = Duration::from_secs(30);
-/// and given up after so many questions.
+/// and given up after this many questions.
 const KEEPALIVE_COUNT: u32 = 6;
 
 fn new_socket(addr: SocketAddr, kind: SocketType) -> io::Result<OwnedFd> {
@@ -119,7 +119,7 @@ pub fn discard_on_close(stream: &TcpStream) -> io::Result<()> {
 /// How many bytes of a stream have arrived and were not received.
 ///
 /// # Errors
-/// What the kernel says.
+/// The kernel's error.
 pub fn arrived(stream: &TcpStream) -> io::Result<usize> {
     Ok(usize::try_from(rustix::io::ioctl_fionread(stream)?).unwrap_or(usize::MAX))
 }

@@ -20,7 +20,7 @@ pub fn allocate(fd: BorrowedFd<'_>, offset: u64, len: u64) -> io::Result<()> {
 /// The first data at or behind an offset; `None` if there is none up to the end of the file, or it ends before.
 ///
 /// # Errors
-/// What the kernel says.
+/// The kernel's error.
 pub fn next_data(fd: BorrowedFd<'_>, offset: u64) -> io::Result<Option<u64>> {
     seek(fd, SeekFrom::Data(offset))
 }
@@ -28,7 +28,7 @@ pub fn next_data(fd: BorrowedFd<'_>, offset: u64) -> io::Result<Option<u64>> {
 /// The first hole at or behind an offset, which may be the end of the file; `None` if it ends before.
 ///
 /// # Errors
-/// What the kernel says.
+/// The kernel's error.
 pub fn next_hole(fd: BorrowedFd<'_>, offset: u64) -> io::Result<Option<u64>> {
     seek(fd, SeekFrom::Hole(offset))
 }
@@ -82,7 +82,7 @@ pub fn clone_range(
 /// Whether files of a directory can share data: tried with two files without a name.
 ///
 /// # Errors
-/// What the kernel says: the directory is read-only, or its file system makes no files without a name.
+/// The kernel's error: the directory is read-only, or its file system makes no files without a name.
 pub fn can_clone(dir: BorrowedFd<'_>) -> io::Result<bool> {
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
     let file = || rustix::fs::openat(dir, ".", flags, Mode::RUSR | Mode::WUSR);

@@ -41,7 +41,7 @@ pub struct Stat {
 /// Attributes of an open object, however it was opened.
 ///
 /// # Errors
-/// What the kernel says.
+/// The kernel's error.
 pub fn of_fd(fd: BorrowedFd<'_>) -> io::Result<Stat> {
     statx(fd, c"", AtFlags::EMPTY_PATH)
 }
@@ -50,7 +50,7 @@ pub fn of_fd(fd: BorrowedFd<'_>) -> io::Result<Stat> {
 /// costs a sixth less than `statx` for it.
 ///
 /// # Errors
-/// What the kernel says.
+/// The kernel's error.
 pub fn basic_of_fd(fd: BorrowedFd<'_>) -> io::Result<Stat> {
     let s = rustix::fs::fstat(fd)?;
     // what the fields are as wide as differs from one processor to the next
@@ -81,7 +81,7 @@ fn number(major: u32, minor: u32) -> u64 {
 /// Attributes of an entry of a directory; a symbolic link's own.
 ///
 /// # Errors
-/// What the kernel says.
+/// The kernel's error.
 pub fn of_entry(dir: BorrowedFd<'_>, name: &std::ffi::CStr) -> io::Result<Stat> {
     statx(dir, name, AtFlags::SYMLINK_NOFOLLOW)
 }
@@ -89,7 +89,7 @@ pub fn of_entry(dir: BorrowedFd<'_>, name: &std::ffi::CStr) -> io::Result<Stat> 
 /// The same by a name that has no NUL at its end; one of at most 255 bytes needs no memory.
 ///
 /// # Errors
-/// What the kernel says.
+/// The kernel's error.
 pub fn of_name(dir: BorrowedFd<'_>, name: &[u8]) -> io::Result<Stat> {
     statx(dir, name, AtFlags::SYMLINK_NOFOLLOW)
 }
@@ -126,7 +126,7 @@ fn convert(s: &Statx) -> Stat {
 /// moves in ticks of 1 to 10 ms.
 ///
 /// # Errors
-/// What the kernel says: the directory is read-only, or its file system makes no files without a name.
+/// The kernel's error: the directory is read-only, or its file system makes no files without a name.
 pub fn ctime_is_fine(dir: BorrowedFd<'_>) -> io::Result<bool> {
     /// As many that not all are by chance at a tick's end.
     const CHANGES: u32 = 8;
@@ -167,7 +167,7 @@ pub struct FsFigures {
 /// Figures of the file system that an object is on.
 ///
 /// # Errors
-/// What the kernel says.
+/// The kernel's error.
 pub fn figures(fd: BorrowedFd<'_>) -> io::Result<FsFigures> {
     let v = rustix::fs::fstatvfs(fd)?;
     let kind = rustix::fs::fstatfs(fd)?.f_type;
@@ -187,7 +187,7 @@ pub fn figures(fd: BorrowedFd<'_>) -> io::Result<FsFigures> {
 /// tells neither that nor ext2 from the others.
 ///
 /// # Errors
-/// What the kernel says: `ENOENT` without `/sys`, or if the device holds no such file system.
+/// The kernel's error: `ENOENT` without `/sys`, or if the device holds no such file system.
 pub fn has_journal(dev: u64) -> io::Result<bool> {
     let (major, minor) = (dev >> 32, dev & u64::from(u32::MAX));
     let device = std::fs::read_link(format!("/sys/dev/block/{major}:{minor}"))?;

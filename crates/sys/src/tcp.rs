@@ -1,4 +1,4 @@
-//! What the kernel says and takes about one TCP connection: its buffers, its window, how it does.
+//! The kernel's options and statistics of a TCP connection: buffers, windows, congestion control, TCP_INFO.
 //!
 //! Sizes here are the kernel's own, with its overhead for each packet: SO_RCVBUF and SO_SNDBUF
 //! give twice what they are asked for (socket(7)).
@@ -279,7 +279,7 @@ pub struct Info {
     pub send_cwnd: u32,
     /// Round trip, smoothed, in microseconds; 0 before anything was acknowledged.
     pub rtt_us: u32,
-    /// The shortest round trip of late.
+    /// The shortest recent round trip.
     pub rtt_min_us: u32,
     /// Round trip as estimated by what is received; 0 if there is no estimate.
     pub receive_rtt_us: u32,
@@ -293,7 +293,7 @@ pub struct Info {
     pub bytes_received: u64,
     /// Bytes not sent yet.
     pub not_sent: u32,
-    /// What the network has delivered to the peer of late, in bytes per second.
+    /// What the network has delivered to the peer recently, in bytes per second.
     pub delivery_rate: u64,
     /// Microseconds in which there was something to send or to be acknowledged.
     pub busy_us: u64,

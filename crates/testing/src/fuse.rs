@@ -215,7 +215,7 @@ impl FuseTree {
         self.shared.state.lock().unwrap().held(op)
     }
 
-    /// Waits until at least so many requests of an operation hang.
+    /// Waits until at least this many requests of an operation hang.
     ///
     /// # Panics
     /// After thirty seconds.
@@ -223,7 +223,7 @@ impl FuseTree {
         self.wait_until(&format!("{count} {op:?} hang"), |state| state.held(op) >= count);
     }
 
-    /// Waits until at least so many requests hang, of whatever operation.
+    /// Waits until at least this many requests hang, of whatever operation.
     ///
     /// # Panics
     /// After thirty seconds.

@@ -257,7 +257,7 @@ fn check_alive(stat: &Stat, file: &OpenFile) -> Result<()> {
 /// Whether a directory currently is the exported one or below it.
 ///
 /// # Errors
-/// What the kernel says.
+/// The kernel's error.
 pub fn is_inside(local: &LocalFs, dir: BorrowedFd<'_>, stat: &Stat) -> Result<bool> {
     let id = |stat: &Stat| (stat.dev, stat.ino);
     let mut stat = *stat;

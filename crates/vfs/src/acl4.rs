@@ -3,7 +3,7 @@
 //! *Showing* ([`from_posix`]): for each user, each permission is the same in both.
 //!
 //! *Setting* ([`to_posix`]): nobody gets what the NFSv4 ACL would not give them, whatever groups they are in. A POSIX entry
-//! decides alone, where in an NFSv4 ACL several do; so for each entry it is computed what its users get at the least. An entry
+//! decides alone, where in an NFSv4 ACL several do; so for each entry it is computed what its users get at least. An entry
 //! of a group that they may or may not be in counts if it denies, and does not if it allows. What POSIX cannot say but by
 //! giving less is given less; what it cannot withhold is refused: reading attributes, and the owner's right to change them.
 //!
@@ -207,7 +207,7 @@ enum Match {
     Never,
 }
 
-/// What a user gets at the least, and what is surely denied.
+/// The rights that a user has at least, and those that are denied for certain.
 fn evaluate(aces: &[Ace], matches: impl Fn(AceWho) -> Match) -> (u32, u32) {
     let (mut allowed, mut denied, mut surely) = (0, 0, 0);
     for ace in aces {

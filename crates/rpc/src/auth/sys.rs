@@ -1,4 +1,4 @@
-//! AUTH_SYS (RFC 5531, appendix A): the client's word for its user and groups.
+//! AUTH_SYS (RFC 5531, appendix A): user and groups as the client states them, without proof.
 
 use super::{Acceptance, CallMessage, Flavor, NotAccepted, check_no_verifier};
 use crate::{AuthSys, Credential};

@@ -1,4 +1,4 @@
-//! AUTH_TLS (RFC 9289 §4.1): the probe with which a client asks for TLS. No call has this flavour.
+//! AUTH_TLS (RFC 9289 §4.1): the probe by which a client asks for TLS. No other call has this flavour.
 //!
 //! The probe is the NULL procedure of any program with an empty credential and an empty AUTH_NONE verifier. Whether
 //! its connection can change to TLS the dispatcher decides, which knows how the message came.

@@ -62,7 +62,7 @@ pub(super) struct Shard {
     first: u32,
     /// The results of `answers`, in the same order.
     replies: ByteRing,
-    /// Answered calls at the most.
+    /// The most answered calls.
     answers_max: usize,
     /// The latest time that a look-up came with.
     now_ms: u64,

@@ -54,7 +54,7 @@ impl Table {
     /// Bytes for each answer.
     pub const COST: usize = size_of::<Bucket>() / FILLED;
 
-    /// One for so many answers.
+    /// One for this many answers.
     pub fn with_capacity(answers: usize) -> Self {
         let empty = Bucket { numbers: [0; WAYS], tags: [0; WAYS] };
         Self { buckets: vec![empty; answers.div_ceil(FILLED).max(1)].into_boxed_slice() }

@@ -235,7 +235,7 @@ fn each_key_finds_its_own_reply_anywhere_in_the_ring() {
     let reply = |xid: u32| vec![xid as u8; (xid * 37 % 1500) as usize];
     for xid in 0..5000_u32 {
         answer(&cache, plain_key(&cache, xid), u64::from(xid), &reply(xid));
-        // a shard of 32 KiB keeps four at the least, whatever their lengths
+        // a shard of 32 KiB keeps four at least, whatever their lengths
         for before in xid.saturating_sub(3)..=xid {
             let kept = stored(&cache, plain_key(&cache, before), u64::from(xid));
             assert_eq!(kept.unwrap(), reply(before), "{before} after {xid}");

@@ -372,7 +372,7 @@ fn each_copy_by_another_connection_waits_for_the_call_that_runs() {
             scope.spawn(move || by_port(toy, port, record))
         };
         let copies = [copy(701), copy(702)];
-        until("both wait, and say that they sleep", || toy.slept() == 2);
+        until("both wait and have announced it", || toy.slept() == 2);
         let same = by_port(&toy, 700, &record);
         assert_eq!(same, (Verdict::Silence, Some(Duplicate::Dropped), vec![]), "the first answers");
         assert!(copies.iter().all(|copy| !copy.is_finished()));
@@ -514,7 +514,7 @@ fn a_duplicate_over_udp_is_dropped_without_waiting() {
     assert_eq!((toy.count(), toy.slept()), (1, 0));
 }
 
-/// The arguments of GATHER, with so many words behind the data.
+/// The arguments of GATHER, with this many words behind the data.
 fn much(words_behind: usize) -> Vec<u8> {
     let data: Vec<u8> = (0..103).collect();
     [&words(&[103])[..], &data, &[0], &words(&vec![7; words_behind])].concat()

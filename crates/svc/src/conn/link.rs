@@ -27,7 +27,7 @@ use std::time::Instant;
 use sys::tcp::{self, Info, Memory, Side};
 
 /// A round trip is stretched by a queue when it is longer than the shortest by a quarter and by
-/// so much; on a short path it varies by more than a quarter all the time.
+/// this much; on a short path it varies by more than a quarter all the time.
 const QUEUE_US_MIN: u64 = 2000;
 /// Bytes in flight fill a window from this share on, in percent: while an acknowledgement of two
 /// segments is on its way, they are not in flight any more, and windows are offered in steps.
@@ -76,7 +76,7 @@ pub struct LinkInfo {
     pub client_window_bytes: u64,
     /// What congestion control allows in flight.
     pub congestion_window_bytes: u64,
-    /// What the network delivered to the client lately, per second.
+    /// What the network delivered to the client recently, per second.
     pub delivery_per_s: u64,
     /// Segments sent again.
     pub retransmits: u32,

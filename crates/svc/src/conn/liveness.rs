@@ -1,27 +1,27 @@
-//! Whether a connection lives: its client has both ends open and has got what it waited for. The reply cache asks
-//! when the same call comes by two connections (`rpc/reply_cache.rs` says why this decides).
+//! Whether a connection is alive: both ends are open and the client has received its replies. The reply cache asks
+//! when the same call comes over two connections (`rpc/reply_cache.rs` explains why this decides).
 //!
-//! Our own table is no answer: a connection is in it until a worker has seen its end. The kernel is asked. It
-//! knows of a FIN and of an RST at once; and of a client that has gone without either it does not get an
-//! acknowledgement of the reply, or is answered with RST. So a connection lives if the kernel has it
-//! established and nothing is under way to the client: no call, no reply in a queue of ours or the kernel's. On one
-//! that is always busy that moment never comes, but what its client sends meanwhile says the same.
+//! The server's own table is not sufficient: a connection stays in it until a worker has processed its end. The kernel
+//! knows of a FIN or RST at once; from a client that disappeared without either it gets no acknowledgement of the reply,
+//! or an RST. So a connection is alive if the kernel has it established and nothing is outstanding: no call in progress,
+//! no reply in a queue of the server or the kernel. A connection that is always busy never reaches that state, but data
+//! that its client sends meanwhile is equivalent.
 
 use crate::conn::connection::Conn;
 use crate::sync::lock;
 use std::time::{Duration, Instant};
 use sys::tcp::{Info, State};
 
-/// What has not become clear in this time is no sign of life. Clients acknowledge within half a second (RFC 1122
-/// §4.2.3.2) and a round trip.
+/// Time limit; a connection whose state is unknown by then counts as dead. Clients acknowledge within half a second
+/// (RFC 1122 §4.2.3.2) and a round trip.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Between two looks, at the most.
+/// The longest pause between two checks.
 const PAUSE_MAX: Duration = Duration::from_millis(32);
-/// By how much the kernel's clock of what has arrived may be behind.
+/// The kernel's clock of received data may be behind by this much.
 const TICK_MS: u128 = 10;
 
 impl Conn {
-    /// Whether it lives, as above. Sleeps while that is not known.
+    /// Whether it is alive, as above. Sleeps until that is known.
     pub fn waits_for_no_reply(&self) -> bool {
         let (begun, mut pause) = (Instant::now(), Duration::from_millis(1));
         loop {
@@ -37,7 +37,7 @@ impl Conn {
     }
 
     fn sign_of_life(&self, begun: Instant) -> Option<bool> {
-        // what is under way first: a reply that leaves after this look is seen in the next
+        // check outstanding data first: a reply sent after this check is seen by the next
         let idle = self.nothing_under_way();
         let Ok(info) = sys::tcp::info(self.stream.options()) else { return Some(false) };
         if info.state != State::Established {
@@ -49,7 +49,7 @@ impl Conn {
         (heard_since || idle && unacked == 0 && not_sent == 0).then_some(true)
     }
 
-    /// No call of it runs, no worker has it, and no reply waits.
+    /// No call of it runs, no worker serves it, and no reply is queued.
     fn nothing_under_way(&self) -> bool {
         if !self.rx_slot.is_present() {
             return false;

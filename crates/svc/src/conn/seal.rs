@@ -1,13 +1,13 @@
-//! The record layer of a connection that speaks TLS (RFC 9289): what [`super::byte_stream::ByteStream`] sends is sealed
-//! here, what it receives is opened here.
+//! The TLS record layer of a connection (RFC 9289): encrypts what [`super::byte_stream::ByteStream`] sends and decrypts
+//! what it receives.
 //!
-//! The lock guards the session, for a receive or a send: one does not wait for the socket.
+//! Lock: guards the session, for one receive or send that does not wait for the socket.
 //!
 //! Invariants:
-//! - After a receive nothing that was received is left here but the beginning of one record: epoll, which is
-//!   edge-triggered, has told of everything that a worker does not have.
-//! - Bytes count as sent when the socket has taken all of the records they are in. Until then whoever sends offers the
-//!   same bytes again, which are not looked at: they are sealed already.
+//! - After a receive, at most the beginning of one record is left here: epoll, which is edge-triggered, has reported
+//!   everything that the worker does not have.
+//! - Bytes count as sent when the socket has taken all records that contain them. Until then the sender offers the same
+//!   bytes again; they are not read, since they are encrypted already.
 
 use crate::limits::{RECEIVE_BYTES, SEALED_AT_ONCE};
 use crate::sync::lock;
@@ -183,7 +183,7 @@ impl State {
         Ok(true)
     }
 
-    /// Sends records with so much plain text, or keeps what the socket does not take; whether it took all.
+    /// Sends records with this much plain text, or keeps what the socket does not take; whether it took all.
     fn offer(&mut self, tcp: &TcpStream, records: &[u8], plain: usize) -> io::Result<bool> {
         let gone = match sys::socket::send(tcp, &[IoSlice::new(records)]) {
             Ok(len) => len,

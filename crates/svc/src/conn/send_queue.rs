@@ -147,7 +147,7 @@ impl SendQueue {
         }
     }
 
-    /// The socket has taken so many bytes.
+    /// The socket has taken this many bytes.
     pub fn taken(&mut self, len: usize) {
         self.len = self.len.saturating_sub(len);
         self.gone = self.gone.saturating_add(len);

@@ -13,7 +13,7 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 use sys::descriptors::DescriptorBudget;
 
-/// Connections that have lost their place and are not closed yet, at the most: so many more than the most there
+/// The most connections that have lost their place and are not closed yet: this many more than the most there
 /// may be for a moment.
 const CLOSING_MAX: usize = 32;
 

@@ -144,7 +144,7 @@ struct BufferReservation {
 }
 
 impl BufferReservation {
-    /// Makes it `bytes`; `false`, and nothing changed, if so many are not left.
+    /// Makes it `bytes`; `false`, and nothing changed, if this many are not left.
     fn resize(&mut self, bytes: u64) -> bool {
         if let Some(more) = bytes.checked_sub(self.bytes) {
             if !self.of.take(more) {

@@ -86,7 +86,7 @@ impl Conn {
         }
     }
 
-    /// Sends a message that is no reply; `None` if more than `most` bytes wait to be sent already.
+    /// Sends a message that is not a reply; `None` if more than `most` bytes wait to be sent already.
     pub fn post(&self, stats: &WorkerStats, message: &[&Writer], most: usize) -> Option<Sent> {
         let mut tx = lock(&self.tx);
         match tx.pool.clone() {

@@ -1,14 +1,14 @@
-//! Where connections are while they make a handshake: threads of their own, each with its own epoll.
+//! The threads that perform TLS handshakes, each with its own epoll, and the connections in a handshake.
 //!
-//! A worker that has answered a probe gives the connection away, and nothing of its pool is occupied but the
-//! connection's place. When the handshake is over the connection goes back through the pool's inbox, with what came
-//! behind the last message as its tail.
+//! A worker that has answered a probe hands the connection over, so that a handshake occupies only the connection's slot
+//! in its pool. After the handshake the connection goes back through the pool's inbox, with the data that arrived behind
+//! the last handshake message as its tail.
 //!
-//! Bounds: [`HANDSHAKES_MAX`] at once, [`HANDSHAKES_PER_CLIENT_MAX`] of one client; beyond them the oldest of this
-//! client, or of the client with most, is closed. Each ends after the time that is set.
+//! Limits: [`HANDSHAKES_MAX`] in all, [`HANDSHAKES_PER_CLIENT_MAX`] per client; beyond them the oldest handshake of this
+//! client, or of the client with the most, is closed. Each handshake has a time limit.
 //!
-//! Locks: `places` guards who has how many; a thread's inbox the connections that come to it. Each is held for an
-//! operation on a table or a list.
+//! Locks: `places` guards the numbers per client; a thread's inbox guards the connections on their way to it. Each is held
+//! for one table or list operation.
 
 use crate::conn::connection::{Conn, Rx};
 use crate::conn::places::{ClientNetwork, Places};
@@ -32,46 +32,46 @@ use sys::event::Event;
 use telemetry::{Counter, WorkerStats};
 use tls::ServerTls;
 
-/// Bytes received at once: a flight of a client.
+/// Bytes per receive call: a flight of a client.
 const RECEIVE_BYTES: usize = 16 << 10;
 
-/// The threads that make handshakes.
+/// The handshake threads.
 pub(crate) struct HandshakeThreads {
     server: Arc<ServerTls>,
     /// How long a handshake may take.
     time_max: Duration,
     places: Mutex<Places>,
     threads: Vec<HandshakeThread>,
-    /// The thread that gets the next one.
+    /// The thread that gets the next handshake.
     next: AtomicUsize,
     stopping: AtomicBool,
     log: HandshakeLog,
 }
 
-/// What others reach a thread by.
+/// Handle to a thread.
 struct HandshakeThread {
     epoll: Epoll,
     event: Event,
     inbox: Mutex<Vec<PendingHandshake>>,
 }
 
-/// What a thread has.
+/// State owned by a thread.
 struct ThreadState<'d> {
     handshakes: &'d HandshakeThreads,
     thread: &'d HandshakeThread,
     shared: &'d Shared,
     stats: WorkerStats,
     pending: HashMap<u64, PendingHandshake>,
-    /// When each has to be over, on the server's clock.
+    /// Deadlines, on the server's clock.
     ends: BTreeMap<(u64, u64), ()>,
     buf: Vec<u8>,
 }
 
 impl HandshakeThreads {
-    /// So many threads that do not run yet.
+    /// Creates this number of threads without starting them.
     ///
     /// # Errors
-    /// No descriptors or no memory.
+    /// No descriptors or memory left.
     pub fn new(server: Arc<ServerTls>, threads: usize, time_max: Duration) -> io::Result<Self> {
         let thread = |_| {
             let (epoll, event) = (Epoll::new()?, Event::new()?);
@@ -92,7 +92,7 @@ impl HandshakeThreads {
     /// Starts the threads.
     ///
     /// # Errors
-    /// As of starting a thread; those that run end with [`HandshakeThreads::stop`].
+    /// A thread cannot be started; those that run end with [`HandshakeThreads::stop`].
     pub fn start(self: &Arc<Self>, shared: &Arc<Shared>) -> io::Result<Vec<JoinHandle<()>>> {
         let start = |number| {
             let (handshakes, shared) = (Arc::clone(self), Arc::clone(shared));
@@ -103,7 +103,7 @@ impl HandshakeThreads {
         (0..self.threads.len()).map(start).collect()
     }
 
-    /// Ends the threads; what they have is closed.
+    /// Ends the threads; their connections are closed.
     pub fn stop(&self) {
         self.stopping.store(true, Relaxed);
         self.threads.iter().for_each(|thread| thread.event.raise());
@@ -111,7 +111,7 @@ impl HandshakeThreads {
 
     fn run(&self, number: usize, shared: &Shared) {
         let Some(thread) = self.threads.get(number) else { return };
-        // a flood of handshakes delays itself more than calls
+        // a flood of handshakes must delay other handshakes more than calls
         let _ = sys::thread::be_nice();
         let mut own = ThreadState {
             handshakes: self,
@@ -144,7 +144,7 @@ impl HandshakeThreads {
         }
     }
 
-    /// Gives a connection one of the places, for which another may have to go.
+    /// Takes a place for a connection, which may displace another handshake.
     fn take_place(&self, client: ClientNetwork, id: u64) -> Option<u64> {
         let mut places = lock(&self.places);
         let from = if places.of(client) >= HANDSHAKES_PER_CLIENT_MAX {
@@ -193,7 +193,7 @@ impl ThreadState<'_> {
         self.shared.clock.now_ms()
     }
 
-    /// Until the first handshake is late.
+    /// Time until the next deadline.
     fn wait_at_most(&self) -> Option<Duration> {
         let ((end, _), ()) = self.ends.first_key_value()?;
         Some(Duration::from_millis(end.saturating_sub(self.now_ms()).saturating_add(1)))
@@ -219,7 +219,7 @@ impl ThreadState<'_> {
     fn go_on(&mut self, id: u64) {
         let Some(pending_one) = self.pending.remove(&id) else { return };
         let (conn, pool) = (Arc::clone(pending_one.conn()), Arc::clone(&pending_one.pool));
-        // a panic, which only a bug can cause, costs the connection and not the thread
+        // a panic, which is a bug, costs this connection and not the thread
         let went_on =
             AssertUnwindSafe(|| pending_one.go_on(&self.handshakes.server, &mut self.buf));
         match catch_unwind(went_on) {
@@ -235,7 +235,7 @@ impl ThreadState<'_> {
         }
     }
 
-    /// Gives a connection back whose handshake is over.
+    /// Returns a connection after its handshake.
     fn end(&mut self, outcome: Outcome) {
         let mut pending_one = match outcome {
             Outcome::Done(pending_one) => {
@@ -254,7 +254,7 @@ impl ThreadState<'_> {
             }
         };
         let conn = Arc::clone(pending_one.conn());
-        // it was not watched if that failed
+        // it was not watched if adding it failed
         let _ = conn.stream.unwatch(&self.thread.epoll);
         self.give_place_back(&conn);
         (pending_one.rx.needs_rearm, pending_one.rx.read_until_empty) = (true, true);
@@ -273,7 +273,7 @@ impl ThreadState<'_> {
             if let Some(pending_one) = self.pending.remove(&id) {
                 self.stats.add(Counter::TlsTimedOut, 1);
                 let why =
-                    format!("its handshake was not over after {:?}", self.handshakes.time_max);
+                    format!("its handshake was not completed within {:?}", self.handshakes.time_max);
                 self.end(Outcome::Failed(pending_one, Some(why)));
             }
         }

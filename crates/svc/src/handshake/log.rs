@@ -1,12 +1,12 @@
-//! The log of handshakes: one line for each, but of those that fail no more than some in a minute, since anybody can
-//! make them fail.
+//! The log of handshakes: one line for each that succeeds, and a limited number per minute for those that fail, since
+//! anybody can cause failures.
 
 use crate::conn::connection::Conn;
 use crate::sync::lock;
 use std::net::SocketAddr;
 use std::sync::Mutex;
 
-/// Failures that are logged in a minute.
+/// Failures that are logged per minute.
 const FAILURES_PER_MINUTE: u32 = 30;
 const MINUTE_MS: u64 = 60_000;
 
@@ -21,7 +21,7 @@ struct Minute {
 }
 
 impl HandshakeLog {
-    /// A connection is sealed (RFC 9289 §6.1 asks for a record of it).
+    /// Logs a completed handshake (required by RFC 9289 §6.1).
     pub fn done(conn: &Conn) {
         let Some(seal) = conn.stream.seal() else { return };
         let held = seal.certificate.as_ref().and_then(|held| held.certificate());
@@ -30,7 +30,7 @@ impl HandshakeLog {
         tracing::info!(client = %conn.peer.addr, suite = seal.suite, certificate, serial, "connection with TLS 1.3");
     }
 
-    /// A handshake has failed.
+    /// Logs a failed handshake.
     pub fn failed(&self, client: SocketAddr, why: &str, now_ms: u64) {
         let mut minute = lock(&self.0);
         if now_ms.saturating_sub(minute.since_ms) >= MINUTE_MS {
@@ -42,7 +42,7 @@ impl HandshakeLog {
         if failures < FAILURES_PER_MINUTE {
             tracing::warn!(%client, "TLS refused: {why}");
         } else if failures == FAILURES_PER_MINUTE {
-            tracing::warn!(%client, "TLS refused: {why}; others within this minute are counted only");
+            tracing::warn!(%client, "TLS refused: {why}; further failures within this minute are only counted");
         }
     }
 }

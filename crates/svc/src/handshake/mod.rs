@@ -1,4 +1,4 @@
-//! TLS handshakes (RFC 9289 §5): connections whose clients make one are with threads of their own, and hold no worker.
+//! TLS handshakes (RFC 9289 §5), on threads of their own, so that they occupy no worker.
 
 pub(crate) mod handshake_threads;
 mod log;

@@ -1,4 +1,4 @@
-//! One connection that makes a handshake.
+//! One connection in a TLS handshake.
 
 use crate::conn::connection::{Conn, Rx, Tail};
 use crate::conn::seal::Seal;
@@ -7,25 +7,25 @@ use std::io::ErrorKind;
 use std::sync::Arc;
 use tls::{Handshake, Progress, ServerTls, Session, server_words};
 
-/// Receives of one connection before others are looked at.
+/// Receive calls for one connection before others are served.
 const RECEIVES_AT_ONCE: usize = 4;
 
-/// A connection that makes a handshake.
+/// A connection in a handshake.
 pub(super) struct PendingHandshake {
     pub rx: Box<Rx>,
-    /// Whose it is.
+    /// The client.
     pub pool: Arc<Pool>,
-    /// `None` before the first byte has come.
+    /// `None` before the first byte has arrived.
     handshake: Option<Handshake>,
 }
 
-/// What became of a handshake that was looked at.
+/// The state of a handshake after processing input.
 pub(super) enum Outcome {
-    /// It goes on.
+    /// It is not complete.
     More(PendingHandshake),
-    /// It is over, and the connection is sealed.
+    /// It is complete, and the connection is encrypted.
     Done(PendingHandshake),
-    /// It has failed, in words; nothing if the client only went away.
+    /// It failed, with the reason; without one if the client only disconnected.
     Failed(PendingHandshake, Option<String>),
 }
 
@@ -38,7 +38,7 @@ impl PendingHandshake {
         &self.rx.conn
     }
 
-    /// Goes on with what has arrived.
+    /// Processes what has arrived.
     pub fn go_on(mut self, server: &ServerTls, buf: &mut [u8]) -> Outcome {
         for _ in 0..RECEIVES_AT_ONCE {
             let len = match self.rx.conn.stream.receive_raw(buf) {
@@ -71,12 +71,12 @@ impl PendingHandshake {
         Outcome::More(self)
     }
 
-    /// The client has closed the connection, or it is broken.
+    /// The client has closed the connection, or it failed.
     fn left(self, server: &ServerTls) -> Outcome {
         let why = self.handshake.is_some().then(|| {
             let names = server.current().certificate.names.join(", ");
             format!(
-                "it closed the connection in the middle of the handshake. Either it does not know the authority of this \
+                "it closed the connection during the handshake. Either it does not trust the authority of this \
                  server's certificate (x509.truststore in its /etc/tlshd.conf), or it mounts by a name that the \
                  certificate has not ({names}); its tlshd says which"
             )
@@ -84,14 +84,14 @@ impl PendingHandshake {
         Outcome::Failed(self, why)
     }
 
-    /// Sends a flight, which an empty socket takes as a whole.
+    /// Sends a flight; an empty send buffer has room for all of it.
     fn send(&self, bytes: &[u8]) -> bool {
         bytes.is_empty()
             || matches!(self.rx.conn.stream.send_raw(bytes), Ok(len) if len == bytes.len())
     }
 
-    /// Seals the connection. What came behind the end of the handshake is served before epoll is asked: it will not
-    /// tell of it.
+    /// Installs the record layer. Data that arrived behind the handshake is served before the next epoll wait, because
+    /// epoll has reported it already.
     fn seal(mut self, server: &ServerTls, session: Session, early: &[u8]) -> Outcome {
         let certificate = match server.identify(&session) {
             Ok(certificate) => certificate,

@@ -133,7 +133,7 @@ impl Endpoint {
     /// `message`.
     ///
     /// # Errors
-    /// The endpoint is at its end; the end of the stream is `UnexpectedEof`, bytes that are no records are
+    /// The endpoint is at its end; the end of the stream is `UnexpectedEof`, bytes that are not records are
     /// `InvalidData`.
     pub fn advance(
         &mut self,

@@ -35,7 +35,7 @@ pub(super) enum Next {
     Nothing,
 }
 
-/// All machines that are called, or did not answer lately.
+/// All machines that are called, or did not answer recently.
 #[derive(Debug, Default)]
 pub(super) struct Hosts {
     hosts: HashMap<HostKey, Host>,

@@ -22,7 +22,7 @@ pub struct OutboundCounters {
     pub opened: u64,
     /// Replies to no call that is under way: late, or of another's xid.
     pub stray_replies: u64,
-    /// Messages that are no replies.
+    /// Messages that are not replies.
     pub garbled: u64,
 }
 

@@ -29,7 +29,7 @@ use sys::thread::ThreadNumber;
 
 /// From this age of its oldest blocked call on, an export counts as hung.
 const HUNG_AFTER: Duration = Duration::from_secs(2);
-/// Of the share, so many parts may wait in their threads besides.
+/// Of the share, this many parts may wait in their threads besides.
 const WAITING_SHARE: usize = 4;
 
 /// Which procedure a call is for.
@@ -223,7 +223,7 @@ impl Drop for BlockPermit<'_> {
 }
 
 impl BlockedCalls {
-    /// None blocks yet; in each export so many calls may.
+    /// None blocks yet; in each export this many calls may.
     pub fn new(share: usize) -> Arc<Self> {
         Arc::new(Self { share: AtomicUsize::new(share.max(1)), ..Self::default() })
     }
@@ -371,7 +371,7 @@ impl BlockedCalls {
         oldest
     }
 
-    /// The calls that have slept for at least so long, the oldest first.
+    /// The calls that have slept for at least this long, the oldest first.
     pub fn sleeping(&self, age_min: Duration) -> Vec<SleepingCall> {
         let exports = lock(&self.exports);
         let mut all = Vec::new();

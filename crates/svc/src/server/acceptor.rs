@@ -26,7 +26,7 @@ use telemetry::{Counter, WorkerStats};
 const SHORTAGE_PAUSE: Duration = Duration::from_millis(50);
 /// Milliseconds between two messages about a shortage in the log.
 const SHORTAGE_LOG_EVERY_MS: u64 = 60_000;
-/// Pause until connections that made room are closed, and how often at the most: their pool does that at once,
+/// Pause until connections that made room are closed, and how often at most: their pool does that at once,
 /// unless all its threads compute.
 const CLOSING_PAUSE: Duration = Duration::from_millis(1);
 const CLOSING_PAUSES_MAX: u32 = 100;
@@ -143,7 +143,7 @@ impl Acceptor<'_> {
         false
     }
 
-    /// Tells the operator why clients wait, now and then.
+    /// Logs why clients have to wait, rate-limited.
     fn log_refused(&mut self, error: &io::Error) {
         let now_ms = self.state.shared.clock.now_ms();
         if self.log_after_ms > now_ms {
@@ -152,9 +152,9 @@ impl Acceptor<'_> {
         self.log_after_ms = now_ms.saturating_add(SHORTAGE_LOG_EVERY_MS);
         if sys::socket::is_shortage(error) {
             let limit = sys::socket::descriptors_max();
-            tracing::warn!(%error, limit, "no descriptor or memory for a new connection: it waits");
+            tracing::warn!(%error, limit, "no descriptor or memory for a new connection, which has to wait");
         } else {
-            tracing::error!(%error, "the kernel refuses new connections: clients wait");
+            tracing::error!(%error, "the kernel refuses new connections; clients have to wait");
         }
     }
 }

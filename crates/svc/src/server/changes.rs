@@ -45,8 +45,8 @@ impl Server {
         Ok(())
     }
 
-    /// Closes the connections of clients whose certificates are not accepted any more, after the authorities or the
-    /// list of revoked ones have changed (RFC 9289 §5.2.1); how many there were.
+    /// Closes the connections of clients whose certificates are no longer accepted, after the authorities or the
+    /// revocation list have changed (RFC 9289 §5.2.1); returns how many.
     pub fn recheck_certificates(&self, tls: &ServerTls) -> usize {
         let mut closed = 0_usize;
         for conn in self.state.shared.conns.all() {

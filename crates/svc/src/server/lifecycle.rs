@@ -44,7 +44,7 @@ pub struct Server {
     threads: Mutex<Option<Threads>>,
 }
 
-/// The threads that are no workers.
+/// The threads that are not workers.
 struct Threads {
     acceptor: JoinHandle<()>,
     watchdog: JoinHandle<()>,

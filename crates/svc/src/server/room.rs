@@ -1,16 +1,16 @@
-//! Makes room for new connections when there are as many as there may be: somebody's silent connection is closed,
-//! and its client connects again when it has something to say.
+//! Makes room for a new connection when the limit is reached: a silent connection is closed; its client reconnects when
+//! it needs it.
 //!
-//! Whose: the clients with more connections than the newcomer would have with this one, whoever has most first;
-//! then the newcomer's own; then, of clients that have as few as the newcomer, what has been silent for very long.
-//! So a client that takes very many connections makes room for all others, and one that has a few is left alone
-//! while anybody has more.
+//! Of which client: first of clients with more connections than the new client would have, those with the most first;
+//! then of the new client itself; then of clients with as few as the new one, a connection that has been silent for very
+//! long. So a client with very many connections makes room for all others, and one with a few keeps them while another
+//! client has more.
 //!
-//! Which: one that never sent a call before one that did, and among these the one that has been silent for longest.
-//! Never one with a call that runs, replies that wait, or bytes that have arrived or are arriving; but a first
-//! record that has not become whole in [`FIRST_CALL_MS`] protects nobody.
+//! Which connection: one without any call first, then the one that has been silent for longest. Never one with a call in
+//! progress, queued replies, or unread or partial data; a first record that is incomplete after [`FIRST_CALL_MS`] does
+//! not count.
 //!
-//! Used by the acceptor alone. What is looked at for one newcomer is bounded, except in the last of the three cases.
+//! Used by the acceptor only. The work per new connection is bounded, except in the last of the three cases.
 
 use crate::conn::connection::Conn;
 use crate::conn::places::ClientNetwork;
@@ -25,7 +25,7 @@ use telemetry::{Counter, WorkerStats};
 /// Clients that are looked at for one newcomer, and connections of each.
 const CLIENTS_SEARCHED_MAX: usize = 8;
 const CONNS_SEARCHED_MAX: usize = 512;
-/// A client that has no more than others loses a connection after so much silence only.
+/// A client that has no more than others loses a connection after this much silence only.
 const SILENT_FOR_LONG_MS: u64 = 30_000;
 /// In this time a client sends its first call, unless it wants nothing.
 const FIRST_CALL_MS: u64 = 5_000;
@@ -85,7 +85,7 @@ impl<'a> RoomMaker<'a> {
         true
     }
 
-    /// Closes one of these connections that may go, if it has been silent for so long or was never used; tells
+    /// Closes one of these connections that may go, if it has been silent for this long or was never used; tells
     /// whose, and how many he had.
     fn displace_one(
         &self,

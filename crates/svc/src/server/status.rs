@@ -101,7 +101,7 @@ impl Server {
         self.state.shared.blocked.exports()
     }
 
-    /// The calls that have slept in a file system for at least so long, the oldest first.
+    /// The calls that have slept in a file system for at least this long, the oldest first.
     pub fn sleeping_calls(&self, age_min: Duration) -> Vec<SleepingCall> {
         self.state.shared.blocked.sleeping(age_min)
     }

@@ -31,10 +31,10 @@ use std::sync::atomic::{
 use std::time::Duration;
 use telemetry::{Counter, WorkerStats};
 
-/// A call whose thread sleeps and that has run for so long without announcing it is stuck.
+/// A call whose thread sleeps and that has run for this long without announcing it is stuck.
 const STUCK_NS: u64 = 1_000_000;
 /// A thread that does not sleep computes, or waits for a processor, for which another leader could only wait as
-/// well. After so long its call is taken for stuck all the same.
+/// well. After this long its call is taken for stuck all the same.
 const LONG_NS: u64 = 5_000_000;
 /// Between two looks at the pools after a stuck call: a call that blocks without announcing it delays others in
 /// its pool by one to two milliseconds.
@@ -44,11 +44,11 @@ const CALM_TICK: Duration = Duration::from_millis(4);
 /// For how long after a stuck call others are expected. Where they are rarer, more looks would cost more than
 /// they save.
 const ALERT_NS: u64 = 200_000_000;
-/// Without any call for so long the watchdog goes to sleep.
+/// Without any call for this long the watchdog goes to sleep.
 const QUIET_NS: u64 = 16_000_000;
-/// Without any call for so long the server is idle: its workers have freed their buffers by then.
+/// Without any call for this long the server is idle: its workers have freed their buffers by then.
 const REST: Duration = IDLE_THREAD_AGE.saturating_add(Duration::from_secs(1));
-/// A client that has taken nothing for so long is charged what the kernel holds for it.
+/// A client that has taken nothing for this long is charged what the kernel holds for it.
 const KERNEL_BUFFER_AGE: Duration = Duration::from_secs(10);
 /// Between two looks for connections without progress, while there may be any.
 const SWEEP_EVERY: Duration = Duration::from_secs(5);

@@ -1,8 +1,8 @@
-//! Messages to clients that are no replies ([`rpc::BackChannel`]), by whatever thread has them.
+//! Messages to clients that are not replies ([`rpc::BackChannel`]), by whatever thread has them.
 //!
 //! A back channel does not keep its connection or socket. What a client leaves unread counts in the same budget as
 //! replies that it leaves unread; besides, nothing is added once [`POSTED_BYTES_MAX`] wait, because nothing else would
-//! stop the messages: they are no answers to calls, which are not read any more by then.
+//! stop the messages: they are not answers to calls, which are not read any more by then.
 //!
 //! Nothing here waits. The statistics are those of deferred replies, under the same lock.
 

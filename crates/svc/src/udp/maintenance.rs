@@ -52,7 +52,7 @@ pub(crate) fn run(ports: Arc<DatagramSockets>, epoll: Epoll) {
     maintenance.look();
     while !maintenance.ports.stopping.load(Relaxed) {
         if let Err(error) = maintenance.epoll.wait(&mut events, maintenance.rest()) {
-            tracing::error!(%error, "cannot wait for changes of interfaces");
+            tracing::error!(%error, "cannot wait for network interface changes");
             std::thread::sleep(RETRY);
         }
         let woken = maintenance.ports.event.lower();
@@ -101,12 +101,12 @@ impl Maintenance {
             });
             match watch {
                 Ok(watch) => self.watch = Some(watch),
-                Err(error) => tracing::warn!(%error, "cannot hear of changes of interfaces"),
+                Err(error) => tracing::warn!(%error, "cannot watch for network interface changes"),
             }
         }
         match sys::netlink::links() {
             Ok(links) => self.ports.set_interfaces(links),
-            Err(error) => tracing::warn!(%error, "cannot list the interfaces"),
+            Err(error) => tracing::warn!(%error, "cannot list the network interfaces"),
         }
     }
 

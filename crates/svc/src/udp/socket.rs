@@ -9,7 +9,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Try
 use sys::datagram::{self, Families};
 use telemetry::{Counter, WorkerStats};
 
-/// Counters of a socket: each pool has one of so many sets to itself, or shares it with few.
+/// Counters of a socket: each pool has one of this many sets to itself, or shares it with few.
 const STRIPES: usize = 8;
 
 /// Datagrams and bytes, both ways.

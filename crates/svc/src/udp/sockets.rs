@@ -349,7 +349,7 @@ impl DatagramSockets {
         self.table.replace(Table(state.sockets.clone()));
         state.log_changes(bind_errors);
         if let Err(error) = self.reply_sockets.fill(&addrs, state.buffer) {
-            tracing::debug!(%error, "no sockets for sending only: replies leave as calls came");
+            tracing::debug!(%error, "no send-only sockets: replies are sent from the receiving socket");
         }
     }
 
@@ -503,7 +503,7 @@ impl State {
                 && !group().any(|socket| socket.is_closing())
                 && let Err(error) = datagram::steer_by_cpu(&first.udp, members)
             {
-                tracing::warn!(%error, "cannot steer UDP by CPU: it is steered by a hash");
+                tracing::warn!(%error, "cannot steer UDP by CPU: the kernel distributes it by hash");
             }
         }
     }
@@ -530,7 +530,7 @@ impl State {
         {
             if self.has(*binding) {
                 let (at, by) = (self.address_text(*binding), self.interface_text(*binding));
-                tracing::info!("UDP {at} is bound for {by} now");
+                tracing::info!("UDP {at} is now bound for {by}");
             }
         }
         self.bind_errors = bind_errors;

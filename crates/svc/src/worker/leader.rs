@@ -124,7 +124,7 @@ impl Worker {
         if let Some(event_loop) = self.ctx.event_loop.as_mut()
             && let Err(error) = self.ctx.pool.epoll.wait(event_loop.events(), Some(Duration::ZERO))
         {
-            tracing::error!(pool = self.ctx.pool.index, %error, "cannot ask for events");
+            tracing::error!(pool = self.ctx.pool.index, %error, "cannot poll for events");
         }
         if let Some(event_loop) = self.ctx.event_loop.as_mut() {
             event_loop.after_wait();

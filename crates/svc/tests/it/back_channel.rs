@@ -61,7 +61,7 @@ fn words(bytes: &[u8]) -> Vec<u32> {
     bytes.chunks_exact(4).map(|word| u32::from_be_bytes(word.try_into().unwrap())).collect()
 }
 
-/// Answers calls with their argument until it has answered so many.
+/// Answers calls with their argument until it has answered this many.
 fn answer(client: &mut Client, calls: u32) {
     for _ in 0..calls {
         let call = words(&client.try_receive().unwrap());

@@ -281,7 +281,7 @@ fn a_call_has_auth_sys_root_and_the_address_used_by_the_client() {
         let how = How { to: used, ..How::known(machine.addr.port(), transport) };
         assert_eq!(call(&calls, how, b""), Ok(Vec::new()));
     }
-    // one that is no address of this machine is not used
+    // one that is not an address of this machine is not used
     let gone = CallerAddress::recorded(addr.ip(), [192, 0, 2, 7].into());
     let how = How { to: gone, ..How::known(addr.port(), Transport::Udp) };
     assert_eq!(call(&calls, how, b""), Ok(Vec::new()));

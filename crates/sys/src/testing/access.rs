@@ -6,7 +6,7 @@ use std::path::Path;
 /// Whether the kernel lets the user that the thread acts as do this (the bits of `rwx`).
 ///
 /// # Errors
-/// What the kernel says, but for a refusal.
+/// The kernel's error, but for a refusal.
 pub fn kernel_permits(path: &Path, rwx: u32) -> io::Result<bool> {
     use rustix::fs::{Access, AtFlags, CWD};
     let mut access = Access::empty();

@@ -12,10 +12,10 @@ pub struct WriteLease(OwnedFd);
 
 impl WriteLease {
     /// Takes a lease for writing: nobody else has the file open, and whoever opens it waits for the lease to
-    /// be given back, 45 s at the most.
+    /// be given back, 45 s at most.
     ///
     /// # Errors
-    /// `EAGAIN` if it is open; what the kernel says else.
+    /// `EAGAIN` if it is open; otherwise the kernel's error.
     pub fn take(file: OwnedFd) -> io::Result<Self> {
         // a signal that does nothing, instead of SIGIO, which ends the process
         set(&file, F_SETSIG, libc::SIGURG)?;

@@ -25,7 +25,7 @@ pub struct Executed {
     pub changed: BTreeSet<u64>,
 }
 
-/// Gives up after so many instructions: the second mark was not met.
+/// Gives up after this many instructions: the second mark was not met.
 const STEPS_MAX: u64 = 20_000_000;
 /// The longest instruction.
 const CODE_MAX: usize = 16;

@@ -99,7 +99,7 @@ impl Closers {
         })
     }
 
-    /// Waits until everything is closed, for so long at the most.
+    /// Waits until everything is closed, for this long at most.
     pub fn wait(&self, patience: Duration) {
         let begun = Instant::now();
         while self.shared.waiting.load(SeqCst) > 0 && begun.elapsed() < patience {
@@ -125,7 +125,7 @@ impl CloseQueue {
         self.push(Work::Ask(Box::new(work)));
     }
 
-    /// Waits until everything of this backend is closed, for so long at the most.
+    /// Waits until everything of this backend is closed, for this long at most.
     pub fn wait(&self, patience: Duration) {
         let begun = Instant::now();
         while self.len.load(SeqCst) > 0 && begun.elapsed() < patience {

@@ -124,7 +124,7 @@ impl Leases {
     /// writing.
     ///
     /// # Errors
-    /// What the kernel says; `Unsupported` if it holds nobody back, or not for long enough.
+    /// The kernel's error; `Unsupported` if it holds nobody back, or not for long enough.
     pub fn take(
         &self,
         fd: OwnedFd,

@@ -217,7 +217,7 @@ impl OpenFile {
         self.listed_s.store(now_s.saturating_add(1), Relaxed);
     }
 
-    /// Whether the directory was listed so lately that the kernel will have it cached.
+    /// Whether the directory was listed so recently that the kernel will have it cached.
     pub fn listed_lately(&self, now_s: u32) -> bool {
         let listed = self.listed_s.load(Relaxed);
         listed != 0 && now_s.saturating_sub(listed) < LISTED_S

@@ -29,11 +29,11 @@ use std::time::{Duration, Instant};
 use sys::descriptors::DescriptorBudget;
 use vfs::{Fid, Time};
 
-/// Entries at the most, whatever the limit of descriptors is.
+/// The most entries, whatever the limit of descriptors is.
 const ENTRIES_MAX: usize = 65_536;
 /// Descriptors that an entry may have: a path, one for reading, one for writing.
 const DESCRIPTORS_PER_ENTRY: usize = 3;
-/// Entries at the least.
+/// The fewest entries.
 const ENTRIES_MIN: usize = 16;
 /// Seconds between two syncs of the tables of names: what a power cut may lose of them.
 const TABLE_SYNC_S: u32 = 5;
@@ -43,7 +43,7 @@ const LINK_CHECK_IDLE_S: [u32; 5] = [1, 2, 4, 8, 16];
 /// Values that a batch of the map's garbage must have before it can be freed: one for each thread
 /// that is inside the map at that moment. Threads do not sleep inside, so these are few.
 const PADDING: u32 = 64;
-/// Removed files that wait for being closed together, at the most.
+/// Removed files that wait for being closed together, at most.
 const REMOVED_MAX: usize = 1024;
 /// How long they wait: their space is not freed before.
 const CLOSE_DELAY: Duration = Duration::from_millis(5);
@@ -149,7 +149,7 @@ impl OpenFiles {
         &self.names
     }
 
-    /// Entries at the most, as of now.
+    /// The most entries, as of now.
     pub fn limit(&self) -> usize {
         let share = self.descriptors.files() / DESCRIPTORS_PER_ENTRY;
         share.clamp(ENTRIES_MIN, self.entries_max)
@@ -264,7 +264,7 @@ impl OpenFiles {
         }
     }
 
-    /// Waits for removed files, for `patience` at the most, and closes those that have accumulated.
+    /// Waits for removed files, for `patience` at most, and closes those that have accumulated.
     pub fn close_removed(&self, patience: Duration) {
         let keys = self.removed.keys.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = self.removed.filled.wait_timeout_while(keys, patience, |keys| keys.is_empty());

@@ -15,7 +15,7 @@ const KIND_INODE: u8 = 255;
 /// The id of an open object.
 ///
 /// # Errors
-/// What the kernel says.
+/// The kernel's error.
 pub fn fid_of(fd: BorrowedFd<'_>) -> Result<Fid> {
     match file_handle::of_fd(fd) {
         Ok(handle) if fits(&handle) => Ok(from_handle(&handle)?),
@@ -28,7 +28,7 @@ pub fn fid_of(fd: BorrowedFd<'_>) -> Result<Fid> {
 /// The id of an entry that is not opened; `None` if it cannot be determined without an open.
 ///
 /// # Errors
-/// What the kernel says.
+/// The kernel's error.
 pub fn fid_of_entry(dir: BorrowedFd<'_>, name: &std::ffi::CStr) -> Result<Option<Fid>> {
     match file_handle::of_entry(dir, name) {
         Ok(handle) if fits(&handle) => from_handle(&handle).map(Some),

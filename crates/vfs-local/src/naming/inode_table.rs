@@ -45,7 +45,7 @@ impl InodeTable {
     /// Opens the table, or creates it; torn records of a crash are ignored.
     ///
     /// # Errors
-    /// What the kernel says of the file.
+    /// The kernel's error of the file.
     pub fn open(path: &Path) -> io::Result<Self> {
         let records = RwLock::new(Records::read(path)?);
         let table = Self { path: path.to_owned(), records };
@@ -152,7 +152,7 @@ impl InodeTable {
     /// Syncs all records.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     pub fn sync(&self) -> io::Result<()> {
         self.read().sync()
     }

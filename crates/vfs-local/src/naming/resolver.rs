@@ -112,7 +112,7 @@ impl FidResolver {
     /// Opens an object, of which we have a path descriptor, for data.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     pub fn open_data(
         &self,
         root: BorrowedFd<'_>,

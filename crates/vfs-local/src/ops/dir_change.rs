@@ -47,7 +47,7 @@ impl<'p> DirChange<'p> {
     /// Runs an operation as the caller, whose identity the thread then keeps.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     pub fn as_caller<T>(&self, work: impl Fn() -> io::Result<T>) -> Result<T> {
         let run = || {
             self.local.identity.act_as_caller(&self.cx.cred)?;

@@ -89,7 +89,7 @@ pub fn cache_open_entry(
 /// are all that there is of it here.
 ///
 /// # Errors
-/// What the kernel says; [`Status::Acces`] for a mount point if this process may not look below it.
+/// The kernel's error; [`Status::Acces`] for a mount point if this process may not look below it.
 pub fn open_or_covered(local: &LocalFs, dir: BorrowedFd<'_>, name: &[u8]) -> Result<EntryFound> {
     match local.files.open_with_retry(|| open_entry(dir, name, How::Path, false)) {
         Ok(fd) => Ok(EntryFound::Open(fd)),

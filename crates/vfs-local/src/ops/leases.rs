@@ -10,7 +10,7 @@ use sys::errno::Errno;
 use sys::open::How;
 use vfs::{Cx, Disturbed, Fid, Kept, Leases, Result, Status, need_regular};
 
-/// The part of the open files that may have a lease besides: one of so many.
+/// The part of the open files that may have a lease besides: one of this many.
 const LEASED_SHARE: usize = 4;
 
 impl Leases for LocalFs {

@@ -1,6 +1,6 @@
 //! LOOKUP, in three ways, the first that serves:
 //!
-//! 1. *Hinted*: the name was looked up lately and its object is still open here. One `statx` of the
+//! 1. *Hinted*: the name was looked up recently and its object is still open here. One `statx` of the
 //!    directory, for the right to search it, one of the name; if the name leads to the very object
 //!    that is open, that is the answer. See [`crate::cache::name_cache`] for why a hint cannot mislead.
 //! 2. *Warm*: the entry is opened as a path as far as the kernel's caches reach, so that attributes

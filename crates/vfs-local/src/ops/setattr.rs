@@ -39,7 +39,7 @@ pub fn setattr(
 /// Sets attributes and syncs them.
 ///
 /// # Errors
-/// What the kernel says.
+/// The kernel's error.
 pub fn apply_and_sync(local: &LocalFs, cx: &Cx<'_>, fid: &Fid, set: &SetAttr) -> Result<()> {
     let (file, attr) = local.hold(cx, fid)?;
     apply_to(local, cx, fid, &file, &attr, set)?;
@@ -56,7 +56,7 @@ fn sync_set(local: &LocalFs, cx: &Cx<'_>, file: &OpenFile, set: &SetAttr) -> Res
 /// Sets attributes.
 ///
 /// # Errors
-/// What the kernel says.
+/// The kernel's error.
 pub fn apply(local: &LocalFs, cx: &Cx<'_>, fid: &Fid, set: &SetAttr) -> Result<()> {
     let (file, attr) = local.hold(cx, fid)?;
     apply_to(local, cx, fid, &file, &attr, set)

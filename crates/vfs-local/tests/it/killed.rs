@@ -18,7 +18,7 @@ const DIR: &str = "BOWLINE_TEST_KILLED_IN";
 /// A child cannot create links: the file must be created by its name.
 const NO_LINKS: &str = "BOWLINE_TEST_KILLED_WITHOUT_LINKS";
 const VERIFIER: [u8; 8] = *b"\x01erifier";
-/// System calls of one create, at the most; each stops at its beginning and its end.
+/// System calls of one create, at most; each stops at its beginning and its end.
 const STOPS_MAX: u32 = 400;
 
 /// The test that the children run.

@@ -222,7 +222,7 @@ fn gather(_: &State, _: &mut Call<'_>, args: &mut Reader<'_>, reply: &mut Writer
 /// Does what [`gather`] does, four bytes at a time.
 struct GatherSink {
     taken: Vec<u8>,
-    /// Panics when it has taken so much.
+    /// Panics when it has taken this much.
     panics_at: usize,
 }
 

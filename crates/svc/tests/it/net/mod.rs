@@ -133,7 +133,7 @@ pub struct Load {
 }
 
 impl Load {
-    /// Waits until so many more calls have been answered.
+    /// Waits until this many more calls have been answered.
     #[track_caller]
     pub fn answers(&self, more: u64) {
         let before = self.seen.answered.load(Relaxed);

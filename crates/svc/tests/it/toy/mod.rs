@@ -21,25 +21,25 @@ pub const PROGRAM: u32 = 400_000;
 pub const NULL: u32 = 0;
 /// Gives the argument back.
 pub const ECHO: u32 = 1;
-/// Sleeps so many milliseconds, and says so first.
+/// Sleeps this many milliseconds, and says so first.
 pub const NAP: u32 = 2;
-/// Sleeps so many milliseconds and does not say so.
+/// Sleeps this many milliseconds and does not say so.
 pub const DOZE: u32 = 3;
-/// Gives so many bytes.
+/// Gives this many bytes.
 pub const GIVE: u32 = 4;
 
-/// Keeps the CPU busy for so many microseconds.
+/// Keeps the CPU busy for this many microseconds.
 pub const SPIN: u32 = 5;
-/// Wants a receive buffer of so many bytes, as an export does.
+/// Wants a receive buffer of this many bytes, as an export does.
 pub const WISH: u32 = 6;
 
-/// Gives so many bytes of the file from an offset.
+/// Gives this many bytes of the file from an offset.
 pub const FILE: u32 = 7;
 
-/// Sleeps so many milliseconds without saying so, and gives so many bytes.
+/// Sleeps this many milliseconds without saying so, and gives this many bytes.
 pub const LATE: u32 = 9;
 
-/// Takes data as it comes, and naps so many milliseconds before each piece, and says so: gives all of
+/// Takes data as it comes, and naps this many milliseconds before each piece, and says so: gives all of
 /// the data back, and how much of it came before its record was whole.
 pub const TAKE: u32 = 8;
 
@@ -467,7 +467,7 @@ impl Toy {
         snapshot.counters.iter().find(|(n, _)| **n == *name).map_or(0, |(_, value)| *value)
     }
 
-    /// Waits until so many calls wait to be told to go on.
+    /// Waits until this many calls wait to be told to go on.
     #[track_caller]
     pub fn until_waiting(&self, calls: u64) {
         let waiting = || self.state.waiting.load(Ordering::SeqCst) == calls;

@@ -234,7 +234,7 @@ impl Records {
     /// Adds a name of an object. A known name writes nothing.
     ///
     /// # Errors
-    /// What the kernel says; `StorageFull` at a limit.
+    /// The kernel's error; `StorageFull` at a limit.
     pub fn remember(&self, parent: &FileKey, name: &[u8], key: &FileKey) -> io::Result<()> {
         self.update(key, |dentries| {
             let new = !dentries.iter().any(|dentry| dentry.is(parent, name));
@@ -322,7 +322,7 @@ impl Records {
     /// Syncs all records.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     pub fn sync(&self) -> io::Result<()> {
         self.file.sync_data()
     }

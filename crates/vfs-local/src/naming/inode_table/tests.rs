@@ -79,7 +79,7 @@ fn a_truncated_file_yields_all_complete_records() {
         std::fs::write(&path, &whole[..cut]).unwrap();
         let table = InodeTable::open(&path).unwrap();
         let found = (1..=4).filter(|n| first(&table, *n).is_some()).count();
-        // a record is found if its last byte of data is there; at the most one slot of padding less
+        // a record is found if its last byte of data is there; at most one slot of padding less
         let at_least = ends.iter().filter(|end| **end * SLOT <= cut).count();
         assert!(found >= at_least && found <= at_least + 1, "cut at {cut}: {found}");
         table.remember(&key(0), b"after", &key(9)).unwrap();
