@@ -27,7 +27,7 @@ pub enum BufferSize {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BufferSizeError {
     /// Not a number.
-    #[error("{0:?} is no buffer size: write auto, 0, or bytes with K, M or G, as in 16M")]
+    #[error("{0:?} is not a buffer size: write auto, 0, or bytes with K, M or G, as in 16M")]
     NotASize(String),
     /// Out of range.
     #[error("a buffer of {0:?} is out of range: 4K to 512M, or auto, or 0")]

@@ -34,7 +34,7 @@ pub struct Rule {
     pub client: Client,
     /// Their options.
     pub options: Options,
-    /// If it is not empty: the rule is only for clients with such a certificate.
+    /// If not empty, the rule applies only to clients with such a certificate.
     pub certificate: CertificatePattern,
 }
 
@@ -82,12 +82,12 @@ struct CachedClient {
 #[derive(Debug)]
 pub struct ClientRules {
     rules: Vec<Rule>,
-    /// Indices in `rules`, the more specific first, else as written: of those that are for all certificates and none.
+    /// Indices in `rules`, more specific kinds first, otherwise as written: the rules without a certificate pattern.
     order: Vec<usize>,
-    /// The same of those that are for certain certificates. Their clients are known by the address alone.
+    /// The same for rules with a certificate pattern. These clients are matched by address only.
     certified_order: Vec<usize>,
     cached: HashMap<IpAddr, CachedClient>,
-    /// Which of the latter is for a client with a certificate.
+    /// Which rule with a certificate pattern a client with a certificate matches.
     certified: HashMap<(IpAddr, CertificateId), Option<usize>>,
 }
 
@@ -129,7 +129,7 @@ impl ClientRules {
         self.rule_match(rule)
     }
 
-    /// The match of a client that has shown a certificate: of the rules for it, else of those for all. Does not block.
+    /// The match of a client with a certificate: the rules with a matching pattern come first. Does not block.
     #[cold]
     pub fn find_certified(
         &self,
@@ -154,7 +154,7 @@ impl ClientRules {
         if rule.is_some() { self.rule_match(rule) } else { self.find(client) }
     }
 
-    /// The match of a client that mounts: a rule for certificates is enough, as MNT is sent in the clear.
+    /// The match of a client that mounts: certificate patterns are not checked, as MNT is sent without TLS.
     pub fn find_for_mount(&self, client: IpAddr) -> ClientMatch<'_> {
         match self.find(client) {
             ClientMatch::Denied => self.rule_match(self.for_address(client).next()),
@@ -162,7 +162,7 @@ impl ClientRules {
         }
     }
 
-    /// The rules for certificates of clients with this address.
+    /// The rules with a certificate pattern that match this address.
     fn for_address(&self, client: IpAddr) -> impl Iterator<Item = usize> {
         self.certified_order.iter().copied().filter(move |index| {
             let rule = self.rules.get(*index);
@@ -205,7 +205,7 @@ impl ClientRules {
         ResolvedRule { rule: None, failed: lookup.failed }
     }
 
-    /// The rule for a client with a certificate, of those that are for some certificates only. Does not block.
+    /// The rule with a certificate pattern for a client with this certificate. Does not block.
     pub fn resolve_certified(&self, client: IpAddr, certificate: &Certificate) -> Option<usize> {
         self.for_address(client).find(|index| {
             let rule = self.rules.get(*index);
@@ -235,7 +235,7 @@ impl ClientRules {
                 }
             }
         } else if self.cached.len() >= CLIENTS_MAX {
-            // any entry: a client that is still in use is resolved again
+            // any entry: a client that is still active is resolved again
             if let Some((other, _)) = self.cached.iter(&guard).next() {
                 self.cached.remove(other, &guard);
             }

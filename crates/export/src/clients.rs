@@ -41,10 +41,10 @@ pub enum ClientError {
     #[error("{0:?}: wildcards match names, not addresses: write a network like 10.1.0.0/16")]
     WildcardAddress(String),
     /// An unmatched bracket, or an empty character class.
-    #[error("{0:?}: the brackets hold no list of characters")]
+    #[error("{0:?}: the brackets contain no list of characters")]
     Class(String),
     /// A security flavour in place of a client.
-    #[error("{0:?}: Kerberos is not in this version; name hosts or networks")]
+    #[error("{0:?} is the old syntax for Kerberos: write * or a network with the option sec=krb5")]
     Kerberos(String),
     /// A name over 255 bytes.
     #[error("a client's name is longer than 255 bytes")]

@@ -120,14 +120,15 @@ pub struct ExportSpec {
     pub rules: Vec<Rule>,
     /// The path that must be a mount point, else the export is not served (`mountpoint`).
     pub mount_point: Option<PathBuf>,
-    /// It is a file system below an export with `crossmnt`, and not a line of the operator's: only clients whose rule has
+    /// A file system mounted below an export with `crossmnt`, not an entry of the operator's: only clients whose rule has
+    /// that option may use it.
     /// the option may use it.
     pub crossed: bool,
 }
 
 /// An export with the option `mountpoint` whose path is not mounted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{} is not a mount point, as its option mountpoint demands: mount the file system first", .0.display())]
+#[error("{} is not a mount point, which its option mountpoint requires: mount the file system first", .0.display())]
 pub struct NotMounted(pub PathBuf);
 
 impl ExportSpec {
@@ -143,7 +144,8 @@ impl ExportSpec {
         if is_mounted { Ok(()) } else { Err(NotMounted(path.clone())) }
     }
 
-    /// A file system that is mounted at `path` below the export's directory, as a part of it: the same rules, and an
+    /// The export of a file system that is mounted at `path` below this export's directory: the same rules, and an
+    /// identity derived from this export's and from the mount point.
     /// identity that follows from the export's and from where it is mounted.
     pub fn crossing(&self, uuid: &[u8; 16], below: &Path, mounted: PathBuf) -> Self {
         let below = below.as_os_str().as_encoded_bytes();
@@ -187,22 +189,22 @@ pub enum ClientAccess<'e> {
     NoRule,
     /// Its rule requires a port below 1024 (`secure`).
     PortNotReserved,
-    /// Its rule does not accept calls by such a channel (`xprtsec`).
+    /// Its rule does not accept calls with this transport security (`xprtsec`).
     ChannelTooWeak,
     /// The name services must be queried for the matching rule.
     Unresolved,
 }
 
-/// Who wants to use an export.
+/// The client that wants to use an export.
 #[derive(Debug, Clone, Copy)]
 pub struct Requester<'r> {
     /// The client's address, which may be IPv4 in IPv6.
     pub address: IpAddr,
     /// Its port.
     pub port: u16,
-    /// What protects its calls on their way.
+    /// What protects its calls in transit.
     pub channel: Channel,
-    /// Whose certificate the channel means.
+    /// The certificates that this refers to.
     pub certificates: &'r Certificates,
 }
 
@@ -224,7 +226,7 @@ pub struct Export {
     pub backend: Arc<dyn Backend>,
     /// [`Backend::root_fsid`] of it.
     pub root_fsid: u64,
-    /// It is a file system below an export with `crossmnt` ([`ExportSpec::crossed`]).
+    /// A file system below an export with `crossmnt` ([`ExportSpec::crossed`]).
     pub crossed: bool,
     /// The buffer sizes of its connections, where the rule does not set them.
     buffers: AtomicBufferSizes,
@@ -298,8 +300,8 @@ impl Export {
         }
     }
 
-    /// Whether a client may mount: as [`Export::access_for`], but for demands on the channel, which the calls have to
-    /// meet that follow. Clients send MNT in the clear even where these calls are not (so does Linux).
+    /// Whether a client may mount: as [`Export::access_for`] without `xprtsec`, which the following calls have to meet.
+    /// Clients send MNT without TLS even if these calls use it (Linux does).
     pub fn access_to_mount(&self, who: &Requester<'_>) -> ClientAccess<'_> {
         match self.client_rules.find_for_mount(who.address.to_canonical()) {
             ClientMatch::Allowed(options) if self.crossed && !options.crossmnt => {
@@ -348,7 +350,7 @@ impl Export {
     }
 }
 
-/// Whether the client's port has to be a privileged one and is not. A certificate says more than a port.
+/// Whether the client's port must be a privileged one and is not. A certificate replaces a privileged port.
 fn port_is_refused(options: &Options, who: &Requester<'_>) -> bool {
     /// Only privileged processes can use ports below this one.
     const RESERVED_END: u16 = 1024;

@@ -22,7 +22,7 @@ use std::sync::{Mutex, PoisonError};
 pub enum IdentityError {
     /// Another server uses it.
     #[error(
-        "the state directory {dir} is in use by another Bowline{who}: stop it, or name another with --state-dir"
+        "the state directory {dir} is in use by another Bowline{who}: stop it, or choose another directory with --state-dir"
     )]
     InUse {
         /// The directory.
@@ -126,11 +126,11 @@ impl Identity {
         all && now.is_ok_and(|now| lock.metadata().is_ok_and(|locked| id(locked) == now))
     }
 
-    /// Lets another server use the state directory, although this process may not end yet: a thread that waits for
-    /// a hung file system keeps the files of its process open.
+    /// Unlocks the state directory for another server although this process may not exit yet: a thread that waits for a
+    /// hung file system keeps the process's files open.
     pub fn release(&self) {
         if let Some(lock) = &self.lock {
-            // fails only where locks are not supported; then none was taken
+            // fails only where locks are not supported; then no lock was taken
             let _ = lock.unlock();
         }
     }

@@ -1,9 +1,8 @@
-//! Where exports are inside of other exports: junctions, by which a path walk goes on in the inner one.
+//! Junctions: where exports lie inside other exports, so that a path walk continues in the inner export.
 //!
-//! Owns: for each table, the directories of the outer exports and the names in them at which inner exports begin. They are
-//! found by look-ups in the outer exports, which may take as long as a file system does; so a search is run by whoever
-//! puts a table into force, in a thread that it need not wait for, and fills them in when it is done. Set once, then read
-//! without a lock.
+//! Owns, for each table: the directories of the outer exports and the names in them at which inner exports begin. They
+//! are found by look-ups in the outer exports, which may block on the file system; so the search runs after the table was
+//! put into service, in a thread that nothing waits for, and stores its result once. Reading takes no lock.
 
 use crate::export::{Export, ExportId};
 use crate::squash::SquashedCred;
@@ -16,14 +15,14 @@ use vfs::{Component, Cx, Durability, Fid, IgnoreBlocking, ListArgs, Right};
 /// The names in a directory that lead to other exports, by index in the table.
 pub type Names = HashMap<Vec<u8>, usize>;
 
-/// Where the root of an export is inside of another.
+/// The directory of an outer export at which the root of an inner export lies.
 #[derive(Debug, Clone, Copy)]
 pub struct Above {
     /// The outer export, by index in the table.
     pub(crate) parent: usize,
-    /// The directory that it is in.
+    /// The directory that contains the covered one.
     pub dir: Fid,
-    /// The file id of the directory that it covers.
+    /// The file id of the covered directory.
     pub covered_fileid: Option<u64>,
 }
 
@@ -31,7 +30,7 @@ pub struct Above {
 #[derive(Debug, Default)]
 pub struct Junctions(OnceLock<Found>);
 
-/// What a search found.
+/// The result of a search.
 #[derive(Debug, Default)]
 pub struct Found {
     dirs: HashMap<(ExportId, Fid), Names>,
@@ -39,7 +38,7 @@ pub struct Found {
 }
 
 impl Junctions {
-    /// What was found; `None` if there is nothing, or not yet.
+    /// The result; `None` before the search has finished or if there are no junctions.
     #[inline]
     pub fn found(&self) -> Option<&Found> {
         self.0.get()
@@ -57,16 +56,16 @@ impl Found {
         self.dirs.get(&(parent, *dir))
     }
 
-    /// Where an export is.
+    /// The directory that the root of an export covers.
     pub fn above(&self, export: ExportId) -> Option<&Above> {
         self.above.get(&export)
     }
 }
 
-/// A search that is to be run.
+/// A search for junctions, not started yet.
 pub struct JunctionSearch {
     exports: Vec<Arc<Export>>,
-    /// Outer and inner export, and the path between.
+    /// Outer export, inner export, and the path between them.
     nested: Vec<(usize, usize, Vec<u8>)>,
     result: Arc<Junctions>,
 }
@@ -92,7 +91,7 @@ impl JunctionSearch {
         })
     }
 
-    /// Looks for the directories. An export whose directory is not there is left out.
+    /// Searches for the directories. An export whose directory does not exist is left out.
     pub fn run(self) {
         let mut found = Found::default();
         for (outer, inner, path) in &self.nested {
@@ -105,12 +104,12 @@ impl JunctionSearch {
             found.above.insert(export.id, Above { parent: *outer, dir, covered_fileid });
             found.dirs.entry((parent.id, dir)).or_default().insert(name.to_vec(), *inner);
         }
-        // a search is made once for a table
+        // there is one search per table
         let _ = self.result.0.set(found);
     }
 }
 
-/// Acts as the server.
+/// Calls are made with the server's identity.
 fn cx<'c>(cred: &'c SquashedCred<'static>) -> Cx<'c> {
     Cx {
         cred: cred.cred(),

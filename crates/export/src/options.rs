@@ -46,11 +46,11 @@ pub struct Options {
     pub crossmnt: bool,
     /// Whether the export is part of the one around it for clients of versions 2 and 3 too (`nohide`).
     pub nohide: bool,
-    /// Whether names must be UTF-8 in version 4 (`utf8=strict`).
+    /// Whether version 4 refuses names that are not UTF-8 (`utf8=strict`).
     pub utf8_names: bool,
     /// The accepted security flavours of calls (`sec=`).
     pub flavors: FlavorList,
-    /// The accepted channels of calls (`xprtsec=`).
+    /// The accepted transport security of calls (`xprtsec=`).
     pub channels: ChannelSet,
     /// Buffer sizes of the connections over which the client uses the export (`tcp-rcvbuf=`,
     /// `tcp-sndbuf=`).

@@ -57,7 +57,7 @@ struct Tree {
 fn hash_of(path: &[u8]) -> u64 {
     let mut hasher = SipHasher13::new_with_keys(0, 4);
     hasher.write(path);
-    // never 0, which some clients take for no file id
+    // never 0, which some clients treat as "no file id"
     hasher.finish() | 1
 }
 
@@ -180,7 +180,7 @@ pub struct Pseudo {
 
 impl Pseudo {
     pub(crate) fn new(exports: &[Arc<Export>], key: Key, resolver: &Arc<Resolver>) -> Self {
-        // what is crossed into is reached through the export around it only
+        // an export created by crossmnt is reached only through the export around it
         let path = |export: &'_ Arc<Export>| (!export.crossed).then(|| export.path.clone());
         let paths: Vec<Option<Vec<u8>>> = exports.iter().map(path).collect();
         let paths: Vec<Option<&[u8]>> = paths.iter().map(Option::as_deref).collect();
@@ -206,7 +206,7 @@ impl Pseudo {
         self.root.and_then(|at| exports.get(at)).map_or(Root::Pseudo, Root::Export)
     }
 
-    /// The path of an export from the root of the server's tree; `None` if that is an export which it is not below.
+    /// The path of an export from the root of the server's tree; `None` if the root is an export that does not contain it.
     pub fn path_of<'p>(&self, path: &'p [u8], exports: &[Arc<Export>]) -> Option<&'p [u8]> {
         let Root::Export(root) = self.root(exports) else { return Some(path) };
         let root = root.path.strip_suffix(b"/").unwrap_or(&root.path);
@@ -245,7 +245,7 @@ impl Pseudo {
     pub fn parent_of(&self, export: &Export, exports: &[Arc<Export>]) -> Option<Fid> {
         let dir = self.node_of(export, exports)?;
         let parent = self.tree.at(dir.parent).ok()?;
-        // an export can be below another one, of which nothing is known here but its node
+        // for an export below another one, only its own node is known here
         (parent.fid != dir.fid).then_some(parent.fid)
     }
 

@@ -1,7 +1,7 @@
 //! Squashing: derives the user and groups of a call from its credential.
 //!
-//! The only place where a credential becomes user and group ids. A proven name acts as the user of this machine that
-//! it stands for; whoever has none (AUTH_NONE, a principal without a user) acts as the anonymous user.
+//! The only place where a credential becomes user and group ids. A principal acts as the user of this machine that it is
+//! mapped to; a caller without a user (AUTH_NONE, a principal without a mapping) acts as the anonymous user.
 
 use crate::groups::GroupList;
 use crate::options::{Options, Squash};

@@ -60,13 +60,13 @@ pub enum BuildError<E> {
 /// Opens the backend of an export.
 pub type OpenBackend<'a, E> = &'a dyn Fn(&ExportSpec) -> Result<Arc<dyn Backend>, E>;
 
-/// Why a configured export is not served now.
+/// Why a configured export is not served at present.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WaitReason {
     /// Its file system has not answered in time.
     #[error("its file system does not answer")]
     NoAnswer,
-    /// It could not be opened: what is wrong and what to do.
+    /// It could not be opened: the error and its remedy.
     #[error("{0}")]
     Failed(String),
 }
@@ -80,8 +80,8 @@ pub enum Opened {
     Waiting(WaitReason),
 }
 
-/// An export that is configured and not served now. Its filehandles are answered with "try again later", and its
-/// path belongs to no other export.
+/// An export that is configured but not served at present. Calls with its filehandles are answered "try again later",
+/// and its path belongs to no other export.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WaitingExport {
     /// Its configuration.
@@ -92,12 +92,12 @@ pub struct WaitingExport {
     pub reason: WaitReason,
 }
 
-/// Why no export is served at a path.
+/// Why there is no served export at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NotServed {
     /// No export is configured there.
     NoExport,
-    /// One is configured, and it is not served now.
+    /// One is configured, but is not served at present.
     Waiting,
 }
 
@@ -291,7 +291,8 @@ impl Table {
         index
     }
 
-    /// What finds out where exports are inside of others; `None` if none is. Until it has run, none is crossed into.
+    /// The search for junctions, to be run by the caller; `None` if no export lies inside another. Junctions take effect
+    /// when it has finished.
     pub fn junction_search(&self) -> Option<JunctionSearch> {
         JunctionSearch::new(&self.exports, &self.junctions)
     }
@@ -309,7 +310,7 @@ impl Table {
         self.junctions.found()?.names(parent, dir)
     }
 
-    /// Where the root of an export is inside of another export.
+    /// The directory of an outer export that the root of an export covers.
     pub fn above(&self, export: &Export) -> Option<(&Arc<Export>, &Above)> {
         let above = self.junctions.found()?.above(export.id)?;
         Some((self.exports.get(above.parent)?, above))
@@ -402,7 +403,7 @@ impl Table {
 }
 
 impl Table {
-    /// Why there is no export of this number.
+    /// The reason why there is no served export with this number.
     #[cold]
     fn why_not(&self, id: ExportId) -> Status {
         match self.waiting.iter().any(|export| ExportId::of(&export.uuid) == id) {
@@ -432,16 +433,16 @@ pub struct Exports {
     certificates: Arc<Certificates>,
 }
 
-/// A call that an export refuses.
+/// A call refused by an export.
 #[derive(Debug)]
 pub struct RefusedCall<'a> {
     /// The export.
     pub export: &'a Export,
     /// The client's address and port.
     pub client: SocketAddr,
-    /// Who has called, as far as it is proven: a principal, a certificate; else empty.
+    /// The authenticated caller: a principal or a certificate; otherwise empty.
     pub identity: &'a str,
-    /// Whether it is refused for what it does not prove: its flavour, or its channel.
+    /// Whether it was refused because of its security flavour or transport security.
     pub is_unproven: bool,
     /// The reason.
     pub why: &'static str,
@@ -469,7 +470,7 @@ impl Exports {
 
     /// Sets the observer of refusals; only the first one is used. It must not block.
     pub fn observe_refusals(&self, observer: RefusalObserver) {
-        // a second one is a caller's mistake that affects statistics only
+        // setting a second observer is a bug of the caller that affects statistics only
         let _ = self.refused.set(observer);
     }
 
@@ -486,7 +487,7 @@ impl Exports {
         &self.users
     }
 
-    /// The certificates that channels of calls mean; whoever makes the channels puts them in.
+    /// The client certificates that calls refer to; filled by the transport.
     pub const fn certificates(&self) -> &Arc<Certificates> {
         &self.certificates
     }
@@ -502,8 +503,8 @@ impl Exports {
         self.table.replace(table);
     }
 
-    /// Frees replaced tables that no call reads any more, and with them the backends that are no longer
-    /// exported; returns how many tables are left. To be called each second.
+    /// Frees replaced tables that no call uses any more, and with them the backends that are no longer exported; returns how
+    /// many tables are left. To be called every second.
     pub fn collect(&self) -> usize {
         self.table.collect()
     }

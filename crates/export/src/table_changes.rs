@@ -12,7 +12,7 @@ pub fn table_changes(old: &Table, new: &Table) -> Vec<String> {
     for gone in old.exports().iter().filter(|export| find(new, &export.path).is_none()) {
         let path = gone.path_text();
         lines.push(match find_waiting(new, &gone.path) {
-            Some(waits) => format!("{path}: not served now: {}", waits.reason),
+            Some(waits) => format!("{path}: not served at present: {}", waits.reason),
             None => format!("{path}: no longer exported"),
         });
     }
@@ -25,14 +25,14 @@ pub fn table_changes(old: &Table, new: &Table) -> Vec<String> {
     }
     for waits in new.waiting().iter().filter(|waits| is_new(&waits.spec.path)) {
         let path = String::from_utf8_lossy(&waits.spec.path);
-        lines.push(format!("{path}: exported, and not served now: {}", waits.reason));
+        lines.push(format!("{path}: exported, but not served at present: {}", waits.reason));
     }
     for export in new.exports() {
         match find(old, &export.path) {
             None if is_new(&export.path) => {
                 lines.push(format!("{}: exported to {}", export.path_text(), rules(export)));
             }
-            None => lines.push(format!("{}: served now to {}", export.path_text(), rules(export))),
+            None => lines.push(format!("{}: now served to {}", export.path_text(), rules(export))),
             Some(before) => stayed(before, export, &mut lines),
         }
     }
@@ -58,7 +58,7 @@ fn rules(export: &Export) -> String {
 fn stayed(old: &Export, new: &Export, lines: &mut Vec<String>) {
     let path = new.path_text();
     if old.uuid != new.uuid {
-        lines.push(format!("{path}: another fsid; clients have to mount it again"));
+        lines.push(format!("{path}: the fsid changed; clients have to mount it again"));
     }
     if old.source != new.source {
         lines.push(format!("{path}: now serves {} instead of {}", new.source, old.source));
@@ -66,7 +66,7 @@ fn stayed(old: &Export, new: &Export, lines: &mut Vec<String>) {
         && !std::ptr::addr_eq(Arc::as_ptr(&old.backend), Arc::as_ptr(&new.backend))
     {
         lines.push(format!(
-            "{path}: {} is another directory now; clients have to mount it again",
+            "{path}: {} is a different directory now; clients have to mount it again",
             new.source
         ));
     }
@@ -92,6 +92,6 @@ fn stayed(old: &Export, new: &Export, lines: &mut Vec<String>) {
     let order = |export: &Export| export.client_names();
     let (was, is) = (order(old), order(new));
     if was != is && was.len() == is.len() && was.iter().all(|client| is.contains(client)) {
-        lines.push(format!("{path}: the order of its clients"));
+        lines.push(format!("{path}: the order of its clients changed"));
     }
 }

@@ -1,14 +1,14 @@
-//! What a rule demands of the channel that calls come by: `xprtsec=` of exports(5), and `tls-name=` and
-//! `tls-fingerprint=`, which are this server's own.
+//! The transport security that a rule requires: `xprtsec=` of exports(5), and this server's own options `tls-name=` and
+//! `tls-fingerprint=`.
 
 use crate::clients::Pattern;
 use rpc::{Certificate, ChannelSecurity};
 use std::fmt;
 
-/// Names and fingerprints of one rule, at the most.
+/// The most names and fingerprints of one rule.
 const CONDITIONS_MAX: usize = 64;
 
-/// The channels that a rule accepts, as in `xprtsec=none:tls:mtls`.
+/// The accepted modes, as in `xprtsec=none:tls:mtls`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ChannelSet(u8);
 
@@ -30,26 +30,26 @@ impl ChannelSet {
     /// Parses the value of `xprtsec=`, in any order.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The error in it.
     pub fn parse(value: &[u8]) -> Result<Self, String> {
         let mut set = 0;
         for name in value.split(|byte| *byte == b':') {
             let found = ALL.iter().find(|security| security.name().as_bytes() == name);
             let Some(security) = found else {
                 let name = name.escape_ascii();
-                return Err(format!("{name} is none of none, tls and mtls"));
+                return Err(format!("{name:?} is not one of none, tls, mtls"));
             };
             set |= Self::bit(*security);
         }
         Ok(Self(set))
     }
 
-    /// Whether calls of such a channel are accepted.
+    /// Whether calls with this mode are accepted.
     pub const fn accepts(self, security: ChannelSecurity) -> bool {
         self.0 & Self::bit(security) != 0
     }
 
-    /// Whether calls in the clear are accepted.
+    /// Whether calls without TLS are accepted.
     pub const fn accepts_plain(self) -> bool {
         self.accepts(ChannelSecurity::None)
     }
@@ -62,7 +62,7 @@ impl fmt::Display for ChannelSet {
     }
 }
 
-/// Which certificates a rule is for: those that any of these describes.
+/// The certificates that a rule is for: those that any of the patterns matches.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct CertificatePattern {
     names: Vec<Pattern>,
@@ -70,7 +70,7 @@ pub struct CertificatePattern {
 }
 
 impl CertificatePattern {
-    /// Whether it describes none, so that the rule is for all.
+    /// Whether there is no pattern, so that the rule is for all clients.
     pub const fn is_empty(&self) -> bool {
         self.names.is_empty() && self.fingerprints.is_empty()
     }
@@ -78,12 +78,12 @@ impl CertificatePattern {
     /// Adds the value of `tls-name=`.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The error in it.
     pub fn add_name(&mut self, value: &[u8]) -> Result<(), String> {
         self.check_room()?;
-        let text = std::str::from_utf8(value).map_err(|_| "a name is text".to_owned())?;
+        let text = std::str::from_utf8(value).map_err(|_| "a name must be UTF-8".to_owned())?;
         let pattern = Pattern::of_certificate(text).ok_or_else(|| {
-            "write a name of the certificate, with * and ? for what may differ".to_owned()
+            "write a name from the certificate; * and ? are wildcards".to_owned()
         })?;
         self.names.push(pattern);
         Ok(())
@@ -92,11 +92,11 @@ impl CertificatePattern {
     /// Adds the value of `tls-fingerprint=`, `sha256:` and 64 digits, with or without colons between bytes.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The error in it.
     pub fn add_fingerprint(&mut self, value: &[u8]) -> Result<(), String> {
         self.check_room()?;
         let wrong = || {
-            "write sha256: and the 64 hexadecimal digits of the certificate's SHA-256".to_owned()
+            "write sha256: and the 64 hexadecimal digits of the certificate's SHA-256 fingerprint".to_owned()
         };
         let text = std::str::from_utf8(value).map_err(|_| wrong())?;
         let digits: String = text.strip_prefix("sha256:").ok_or_else(wrong)?.replace(':', "");
@@ -119,7 +119,7 @@ impl CertificatePattern {
         Err(format!("a rule has at most {CONDITIONS_MAX} names and fingerprints"))
     }
 
-    /// Whether it describes a certificate: by the fingerprint, or by an alternative name or the common name.
+    /// Whether a certificate matches: by its fingerprint, an alternative name or the common name.
     pub fn describes(&self, certificate: &Certificate) -> bool {
         let names = || certificate.names.iter().chain(&certificate.common_name);
         self.fingerprints.contains(&certificate.fingerprint)

@@ -142,7 +142,7 @@ impl<'a> Lexer<'a> {
             }
         }
         if let Some((line, column)) = quote {
-            errors.push(Diagnostic { line, column, text: "this quote has no end".into() });
+            errors.push(Diagnostic { line, column, text: "this quote is not closed".into() });
         }
         word
     }

@@ -115,7 +115,7 @@ pub fn parse(bytes: &[u8]) -> Parsed {
 pub fn parse_onto(entries: Vec<ExportSpec>, bytes: &[u8]) -> Parsed {
     let mut parsed = Parsed { entries, ..Parsed::default() };
     if let Some((line, column)) = ganesha::first_block(bytes) {
-        let text = "this is a configuration of NFS-Ganesha: write a line for each EXPORT block, as in \
+        let text = "this is a configuration file of NFS-Ganesha: write a line for each EXPORT block, as in \
                     /srv/data 10.0.0.0/8(rw)";
         parsed.errors.push(Diagnostic { line, column, text: text.to_owned() });
         return parsed;
@@ -177,15 +177,15 @@ fn read_line(first: &Word, rest: &[Word], parsed: &mut Parsed) {
 /// The path in normal form.
 fn path_of(written: &[u8]) -> Result<Vec<u8>, &'static str> {
     if written.first() != Some(&b'/') {
-        return Err("an export begins with /: write the full path of a directory");
+        return Err("an export is an absolute path: write the full path of a directory");
     }
     if written.contains(&0) {
-        return Err("a path cannot hold a NUL byte");
+        return Err("a path cannot contain a NUL byte");
     }
     let mut path = Vec::with_capacity(written.len());
     for part in written.split(|b| *b == b'/').filter(|part| !part.is_empty()) {
         if part == b"." || part == b".." {
-            return Err("write the path without . and ..");
+            return Err("write the path without . and .. components");
         }
         path.push(b'/');
         path.extend_from_slice(part);
@@ -204,7 +204,7 @@ fn clients(path: &Word, words: &[Word], spec: &mut ExportSpec, parsed: &mut Pars
         }
         if word.bytes().contains(&b'(') && !word.bytes().contains(&b')') {
             let at = word.bytes().iter().position(|b| *b == b'(').unwrap_or(0);
-            let text = "this ( has no ) in its word: write the options without blanks";
+            let text = "this ( is not closed in the same word: write the options without blanks";
             parsed.error(word, at, text);
             // the text up to the parenthesis was meant as options
             words.by_ref().find(|word| word.bytes().contains(&b')'));
@@ -214,7 +214,7 @@ fn clients(path: &Word, words: &[Word], spec: &mut ExportSpec, parsed: &mut Pars
         named = true;
     }
     if !named {
-        parsed.note(path, 0, "no client is named: every machine may mount it".to_owned());
+        parsed.note(path, 0, "no client is specified: every host may mount it".to_owned());
         add(path, (Client::Anyone, defaults), spec, parsed);
     }
 }
@@ -233,15 +233,15 @@ fn client(
     let set = match open.map(|open| (open, closing(bytes))) {
         None => defaults.clone(),
         Some((open, Ok(close))) => options::parse(word, open + 1..close, defaults.clone(), parsed),
-        Some((_, Err(at))) => return parsed.error(word, at, "a blank is missing behind this )"),
+        Some((_, Err(at))) => return parsed.error(word, at, "a blank is missing after this )"),
     };
     if host.is_empty() && open.is_some() {
         if named {
-            let text = "a blank before ( makes these options hold for every machine: write \
+            let text = "a blank before ( makes these options apply to every host: write \
                         HOST(OPTIONS), or *(OPTIONS) if that is meant";
             return parsed.error(word, 0, text);
         }
-        parsed.note(word, 0, "options with no client hold for every machine".to_owned());
+        parsed.note(word, 0, "options without a client apply to every host".to_owned());
         return add(word, (Client::Anyone, set), spec, parsed);
     }
     match Client::parse(&String::from_utf8_lossy(host)) {
@@ -267,11 +267,12 @@ fn add(
     }
     let certificate = set.certificate.clone();
     if !certificate.is_empty() && client.matches_address(Ipv4Addr::UNSPECIFIED.into()).is_none() {
-        let text = "tls-name and tls-fingerprint name the client: write an address, a network or * before them";
+        let text = "tls-name and tls-fingerprint cannot be combined with a host name: \
+                    write an address, a network or * before them";
         return parsed.error(word, 0, text.to_owned());
     }
     if spec.rules.iter().any(|rule| rule.client == client && rule.certificate == certificate) {
-        return parsed.error(word, 0, format!("{client} is named twice for this export"));
+        return parsed.error(word, 0, format!("{client} is listed twice for this export"));
     }
     match (spec.fsid, set.fsid) {
         (Some(known), Some(other)) if known != other => {

@@ -156,55 +156,55 @@ const fn nothing(name: &'static str, about: &'static str) -> ExportOption {
     ExportOption { name, value: None, about, apply: Apply::Nothing }
 }
 
-const TREE: &str = "handles are sealed and not looked for in the tree: a file that is moved out of the \
-                    export stays reachable by its handle";
+const TREE: &str = "filehandles are authenticated, and not checked against the tree: a file that is moved out of the \
+                    export remains accessible through its filehandle";
 const GATHERED: &str = "writes are gathered by the page cache";
-const ONLY: &str = "there is nothing else in this version";
+const ONLY: &str = "the only behaviour of this version";
 
 /// All options.
 pub const EXPORT_OPTIONS: [ExportOption; 41] = [
-    access("ro", "Nobody may change anything; the default", |access| access.read_only = true),
+    access("ro", "Read-only; the default", |access| access.read_only = true),
     access("rw", "Clients may read and write", |access| access.read_only = false),
-    switch("sync", "What is answered as done is on disk; the default", |set| {
+    switch("sync", "Replies are sent after changes are on disk; the default", |set| {
         set.options.durability = Durability::Sync;
     }),
     switch(
         "async",
-        "Answers before it is on disk: a power cut may take what was answered",
+        "Replies are sent before changes are on disk: a power failure can lose them",
         |set| {
             set.options.durability = Durability::Async;
         },
     ),
-    switch("secure", "Clients come from ports below 1024; the default", |set| {
+    switch("secure", "Clients must use ports below 1024; the default", |set| {
         set.options.secure = true;
     }),
-    switch("insecure", "Clients may come from any port", |set| set.options.secure = false),
-    access("root_squash", "User and group 0 act as the anonymous ones; the default", |access| {
+    switch("insecure", "Clients may use any port", |set| set.options.secure = false),
+    access("root_squash", "Map uid 0 and gid 0 to the anonymous user and group; the default", |access| {
         access.root_squash = true;
     }),
-    access("no_root_squash", "Root of a client is root here", |access| access.root_squash = false),
-    access("all_squash", "Everybody acts as the anonymous user and group", |access| {
+    access("no_root_squash", "Root on a client is root on the server", |access| access.root_squash = false),
+    access("all_squash", "Map all users and groups to the anonymous user and group", |access| {
         access.all_squash = true;
     }),
-    access("no_all_squash", "Not so; the default", |access| access.all_squash = false),
+    access("no_all_squash", "Do not map all users; the default", |access| access.all_squash = false),
     ExportOption {
         name: "sec",
         value: Some("FLAVOUR[:FLAVOUR]..."),
-        about: "The security flavours that calls may have, the preferred first: sys (or unix), none (or null), \
-                and krb5, krb5i, krb5p, for which the server needs a keytab (setting keytab); sys and none without \
-                this option. Calls of other flavours are refused. Flavours that this server does not have (lkey, \
-                spkm3) are left out, with the ro, rw and squash options that follow them",
+        about: "The accepted security flavours, in order of preference: sys (or unix), none (or null), \
+                krb5, krb5i and krb5p; Kerberos needs a keytab (setting keytab). The default is sys:none. \
+                Calls with other flavours are refused. Flavours that this server does not implement (lkey, \
+                spkm3) are ignored, with the ro, rw and squash options that follow them",
         apply: Apply::Value(|set, value| {
             let not_served = set.sec.begin(value)?;
             Ok((!not_served.is_empty())
-                .then(|| format!("this version has no {not_served}; left out")))
+                .then(|| format!("{not_served} is not supported by this version; ignored")))
         }),
     },
     valued(
         ("xprtsec", "none:tls:mtls"),
-        "What protects the calls: none, RPC with TLS, or TLS with a certificate of the client; one or more of them, \
-         all without this option. Calls in other ways are refused. MNT of version 3 is not concerned, as clients send it \
-         in the clear",
+        "The accepted transport security: none, TLS (RPC-with-TLS), or mTLS (with a client certificate); one or more, \
+         by default all. Other calls are refused. MNT of version 3 is always accepted, because clients send it \
+         without TLS",
         |set, value| {
             set.options.channels = ChannelSet::parse(value)?;
             Ok(None)
@@ -212,8 +212,8 @@ pub const EXPORT_OPTIONS: [ExportOption; 41] = [
     ),
     valued(
         ("tls-name", "NAME"),
-        "Only for clients whose certificate has this name, with * and ? for what may differ; may be repeated. Of \
-         several rules for a client, those for its certificate come first",
+        "The rule applies only to clients whose certificate has this name; * and ? are wildcards; may be repeated. Of \
+         several rules for a client, those that match its certificate come first",
         |set, value| {
             set.certificate.add_name(value)?;
             Ok(None)
@@ -221,24 +221,24 @@ pub const EXPORT_OPTIONS: [ExportOption; 41] = [
     ),
     valued(
         ("tls-fingerprint", "sha256:DIGITS"),
-        "Only for the client with the certificate of this SHA-256; may be repeated",
+        "The rule applies only to the client whose certificate has this SHA-256 fingerprint; may be repeated",
         |set, value| {
             set.certificate.add_fingerprint(value)?;
             Ok(None)
         },
     ),
     valued(("anonuid", "UID"), "The anonymous user, by number [65534]", |set, value| {
-        set.options.anonuid = id(value).ok_or("the value is no user id; write a number")?;
+        set.options.anonuid = id(value).ok_or("the value is not a user id; write a number")?;
         Ok(None)
     }),
     valued(("anongid", "GID"), "The anonymous group, by number [65534]", |set, value| {
-        set.options.anongid = id(value).ok_or("the value is no group id; write a number")?;
+        set.options.anongid = id(value).ok_or("the value is not a group id; write a number")?;
         Ok(None)
     }),
     valued(
         ("fsid", "NUMBER|UUID|root"),
-        "What the export is known by in handles, on every server that has it; else its path. 0, or root, makes \
-         it the root of version 4",
+        "The identity of the export in filehandles, which makes them valid on every server with the same fsid; the \
+         default is derived from its path. 0 or root also makes it the root of version 4",
         |set, value| {
             set.fsid = Some(parse_fsid(value).ok_or("write a number, a UUID or root")?);
             Ok(None)
@@ -247,27 +247,27 @@ pub const EXPORT_OPTIONS: [ExportOption; 41] = [
     ExportOption {
         name: "mountpoint",
         value: Some("PATH"),
-        about: "Only while PATH, or without it the export's directory, is a mount point: else it is an \
-                error, so that the directory under a file system that is not mounted is never served",
+        about: "Serve the export only while PATH (by default the export's directory) is a mount point; otherwise \
+                it is an error, so that the directory below an unmounted file system is never served",
         apply: Apply::OptionalValue(mount_point),
     },
     ExportOption {
         name: "mp",
         value: Some("PATH"),
-        about: "As mountpoint",
+        about: "Same as mountpoint",
         apply: Apply::OptionalValue(mount_point),
     },
     switch(
         "manage-gids",
-        "A user's groups are those that this machine knows, instead of the client's sixteen",
+        "Look up a user's groups on the server instead of using the up to 16 groups sent by the client",
         |set| set.options.manage_gids = true,
     ),
-    switch("no-manage-gids", "Not so; the default", |set| set.options.manage_gids = false),
-    switch("manage_gids", "As manage-gids", |set| set.options.manage_gids = true),
-    switch("no_manage_gids", "As no-manage-gids", |set| set.options.manage_gids = false),
+    switch("no-manage-gids", "Use the groups sent by the client; the default", |set| set.options.manage_gids = false),
+    switch("manage_gids", "Same as manage-gids", |set| set.options.manage_gids = true),
+    switch("no_manage_gids", "Same as no-manage-gids", |set| set.options.manage_gids = false),
     valued(
         ("tcp-rcvbuf", "auto|0|SIZE"),
-        "Least receive buffer of the connections that use the export",
+        "Minimum receive buffer of connections that use the export",
         |set, value| {
             set.options.buffers.receive = buffer(value)?;
             Ok(None)
@@ -275,7 +275,7 @@ pub const EXPORT_OPTIONS: [ExportOption; 41] = [
     ),
     valued(
         ("tcp-sndbuf", "auto|0|SIZE"),
-        "Least send buffer of the connections that use the export",
+        "Minimum send buffer of connections that use the export",
         |set, value| {
             set.options.buffers.send = buffer(value)?;
             Ok(None)
@@ -287,40 +287,41 @@ pub const EXPORT_OPTIONS: [ExportOption; 41] = [
     nothing("no_subtree_check", TREE),
     ignored("wdelay", GATHERED),
     ignored("no_wdelay", GATHERED),
-    switch("acl", "Clients see and set POSIX ACLs; the default", |set| set.options.acl = true),
+    switch("acl", "Clients can read and set POSIX ACLs; the default", |set| set.options.acl = true),
     switch(
         "no_acl",
-        "ACLs are not shown to clients, which see the mode alone and cannot set any; they still decide \
-         who may do what",
+        "Clients see only the mode and cannot read or set ACLs; the ACLs are still \
+         enforced",
         |set| set.options.acl = false,
     ),
     switch(
         "auth_nlm",
-        "Who locks a file must be allowed to read it, or own it; the default",
+        "Locking a file with NLM requires read permission or ownership; the default",
         |set| {
             set.options.auth_nlm = true;
         },
     ),
-    switch("no_auth_nlm", "Every user of the export's clients may lock its files", |set| {
+    switch("no_auth_nlm", "Any user may lock files with NLM", |set| {
         set.options.auth_nlm = false;
     }),
-    switch("secure_locks", "As auth_nlm", |set| set.options.auth_nlm = true),
-    switch("insecure_locks", "As no_auth_nlm", |set| set.options.auth_nlm = false),
+    switch("secure_locks", "Same as auth_nlm", |set| set.options.auth_nlm = true),
+    switch("insecure_locks", "Same as no_auth_nlm", |set| set.options.auth_nlm = false),
     switch(
         "crossmnt",
-        "File systems that are mounted below the export are part of it; without it, clients see the empty \
+        "Include the file systems that are mounted below the export; without this option, clients see the \
          directories that they are mounted on",
         |set| set.options.crossmnt = true,
     ),
     switch(
         "nohide",
-        "Clients of versions 2 and 3 cross from the export around this one into it; those of version 4 always do",
+        "Clients of versions 2 and 3 can reach this export through the export that contains it; \
+         version 4 clients always can",
         |set| set.options.nohide = true,
     ),
-    switch("hide", "Not so; the default", |set| set.options.nohide = false),
+    switch("hide", "The opposite of nohide; the default", |set| set.options.nohide = false),
     valued(
         ("utf8", "strict|any"),
-        "strict: version 4 refuses names that are not UTF-8; any, the default: a name is any bytes",
+        "strict: version 4 refuses names that are not UTF-8; any (the default): names are arbitrary bytes",
         |set, value| {
             set.options.utf8_names = match value {
                 b"strict" => true,
@@ -344,7 +345,7 @@ impl OptionSet {
             (Apply::Access(apply), _) => match self.sec.served_access() {
                 Some(access) => apply(access),
                 None => {
-                    return Applied::Noted(format!("{shown} is left out with the sec= before it"));
+                    return Applied::Noted(format!("{shown} is ignored together with the sec= before it"));
                 }
             },
             (Apply::Nothing, _) => {}
@@ -354,7 +355,7 @@ impl OptionSet {
             }
             (Apply::Value(_), None) => {
                 let what = row.value.unwrap_or_default();
-                return Applied::Wrong(format!("{shown} wants a value: {shown}={what}"));
+                return Applied::Wrong(format!("{shown} requires a value: {shown}={what}"));
             }
             (Apply::Value(apply) | Apply::OptionalValue(apply), value) => {
                 let value = value.map_or(&[][..], |(_, value)| value);
@@ -373,7 +374,7 @@ impl OptionSet {
 fn unknown_option(name: &[u8], shown: &str) -> String {
     match name {
         b"refer" | b"replicas" | b"pnfs" | b"security_label" | b"nordirplus" => {
-            format!("{shown} is not in this version: remove it")
+            format!("{shown} is not supported by this version: remove it")
         }
         _ => match nearest_name(name, EXPORT_OPTIONS.iter().map(|option| option.name)) {
             Some(meant) => format!("unknown option {shown}: did you mean {meant}?"),

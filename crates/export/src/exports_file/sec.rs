@@ -97,7 +97,7 @@ impl SecGroups {
                 FlavorName::Unknown => {
                     let name = name.escape_ascii();
                     return Err(format!(
-                        "{name:?} is no security flavour: write sys, none, krb5, krb5i or krb5p"
+                        "{name:?} is not a security flavour: write sys, none, krb5, krb5i or krb5p"
                     ));
                 }
             }

@@ -80,14 +80,14 @@ fn every_option_of_the_table_is_parsed_as_documented() {
 }
 
 #[test]
-fn certificates_stand_with_clients_that_are_known_by_their_address() {
+fn certificate_options_require_a_client_by_address() {
     let parsed = parse(
         b"/a 10.0.0.0/8(ro) 10.0.0.0/8(rw,tls-name=a) 10.0.0.0/8(rw,tls-name=b) *(tls-name=a)\n",
     );
     assert_eq!((parsed.errors.as_slice(), parsed.entries[0].rules.len()), (&[][..], 4));
     for (client, told) in [
         ("host(tls-name=a)", "write an address"),
-        ("*(tls-name=a) *(rw,tls-name=a)", "named twice"),
+        ("*(tls-name=a) *(rw,tls-name=a)", "listed twice"),
     ] {
         let parsed = parse(format!("/a {client}\n").as_bytes());
         assert_eq!(parsed.errors.len(), 1, "{client}");
@@ -99,23 +99,23 @@ fn certificates_stand_with_clients_that_are_known_by_their_address() {
 fn unsupported_options_are_errors_with_the_reason() {
     for (option, told) in [
         ("sec=spkm3", "none of these security flavours is served"),
-        ("sec=kerberos", "no security flavour"),
-        ("sec=", "no security flavour"),
-        ("sec", "wants a value"),
-        ("xprtsec=kerberos", "none of none, tls and mtls"),
-        ("xprtsec=", "none of none, tls and mtls"),
-        ("tls-name", "wants a value"),
+        ("sec=kerberos", "not a security flavour"),
+        ("sec=", "not a security flavour"),
+        ("sec", "requires a value"),
+        ("xprtsec=kerberos", "not one of none, tls, mtls"),
+        ("xprtsec=", "not one of none, tls, mtls"),
+        ("tls-name", "requires a value"),
         ("tls-fingerprint=ab", "sha256:"),
         ("mp=x", "full path"),
         ("no_rootsquash", "did you mean no_root_squash?"),
-        ("refer=/a@b", "not in this version"),
-        ("pnfs", "not in this version"),
-        ("anonuid", "wants a value"),
-        ("anonuid=-1", "no user id"),
-        ("anongid=4294967295", "no group id"),
+        ("refer=/a@b", "not supported by this version"),
+        ("pnfs", "not supported by this version"),
+        ("anonuid", "requires a value"),
+        ("anonuid=-1", "not a user id"),
+        ("anongid=4294967295", "not a group id"),
         ("fsid=x", "UUID"),
-        ("tcp-rcvbuf", "wants a value"),
-        ("tcp-rcvbuf=big", "no buffer size"),
+        ("tcp-rcvbuf", "requires a value"),
+        ("tcp-rcvbuf=big", "not a buffer size"),
         ("tcp-sndbuf=1G", "4K to 512M"),
         ("RO", "unknown option RO"),
         ("ro=x", "unknown option ro=x"),
@@ -170,9 +170,9 @@ fn sec_lists_the_flavors_that_are_served() {
     assert_eq!(
         notes,
         [
-            "sec=lkey:sys: this version has no lkey; left out",
-            "sec=lkeyp: this version has no lkeyp; left out",
-            "ro is left out with the sec= before it",
+            "sec=lkey:sys: lkey is not supported by this version; ignored",
+            "sec=lkeyp: lkeyp is not supported by this version; ignored",
+            "ro is ignored together with the sec= before it",
         ]
     );
     for differ in ["sec=sys,rw,sec=none", "sec=sys,sec=krb5,rw", "sec=sys,all_squash,sec=none,ro"] {

@@ -200,7 +200,7 @@ fn requester<'r>(ip: &str, port: u16, certificates: &'r Certificates) -> Request
 }
 
 #[test]
-fn access_depends_on_the_channel_and_its_certificate() {
+fn access_depends_on_transport_security_and_certificate() {
     let certificates = Arc::new(Certificates::default());
     let certificate = |name: &str, byte| Certificate {
         subject: format!("CN={name}"),
@@ -296,7 +296,7 @@ fn table_changes_has_a_line_for_each_change() {
             "/a: no longer for h",
             "/a: now also for *(ro,sync,insecure,root_squash)",
             "/a: 10.0.0.0/8(rw,sync,insecure,root_squash) instead of (ro,sync,insecure,root_squash)",
-            "/c: another fsid; clients have to mount it again",
+            "/c: the fsid changed; clients have to mount it again",
             "/d: exported to x(ro,sync,insecure,root_squash)",
         ]
     );
