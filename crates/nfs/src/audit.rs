@@ -1,9 +1,9 @@
-//! The record of who removes, renames and changes attributes, for an operator who asks for it (`audit`).
+//! The audit record of removes, renames and attribute changes (`audit`).
 //!
-//! Owns: whether changes are recorded, and what a record says. Who keeps records is somebody else ([`AuditSink`]).
+//! Owns: whether changes are recorded, and the content of a record. An [`AuditSink`] stores records.
 //!
-//! Invariants: while nothing is recorded, a call that could be pays one relaxed load; other calls pay nothing. The sink
-//! never waits.
+//! Invariants: while recording is off, a call that could be recorded pays one relaxed load; other calls pay nothing. The
+//! sink never blocks.
 
 use rpc::Peer;
 use std::path::PathBuf;
@@ -12,10 +12,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 use vfs::{SetAttr, Status};
 
-/// What was done, or tried.
+/// The operation that was done or attempted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AuditedOperation {
-    /// An entry that is no directory was removed.
+    /// An entry that is not a directory was removed.
     Remove,
     /// A directory was removed.
     Rmdir,
@@ -55,21 +55,21 @@ pub struct AuditRecord {
     pub operation: AuditedOperation,
     /// Where the call came from.
     pub peer: Peer,
-    /// The user that the client names; `None` without one.
+    /// The user that the client states; `None` without AUTH_SYS.
     pub uid: Option<u32>,
-    /// The proven name of the caller, if it has one.
+    /// The authenticated principal of the caller, if any.
     pub principal: Option<Box<[u8]>>,
-    /// The user of this machine that the caller acts as.
+    /// The local user that the caller acts as.
     pub acts_as_uid: u32,
     /// The export's path.
     pub export: String,
-    /// What it was done to.
+    /// The object of the operation.
     pub place: AuditedPlace,
-    /// The new place, of a rename.
+    /// The new name, for a rename.
     pub to: Option<AuditedPlace>,
-    /// The attributes, of SETATTR, as far as they could be read.
+    /// The attributes, for SETATTR, as far as they could be decoded.
     pub set: Option<SetAttr>,
-    /// Why it failed, if it did.
+    /// The error, if it failed.
     pub failed: Option<Status>,
 }
 

@@ -1,4 +1,4 @@
-//! A call on its way through a verb that changes something, for [`crate::audit`].
+//! A call that passes through a modifying verb, for [`crate::audit`].
 
 use crate::Nfs;
 use crate::audit::{AuditRecord, AuditSink, AuditedOperation, AuditedPlace};
@@ -35,7 +35,7 @@ pub enum AuditedChange<'o> {
 }
 
 impl<'c> AuditedCall<'c> {
-    /// Of a change that is none to whoever audits: the attributes of a file that its own call has made.
+    /// A change that is not recorded: the attributes of a file that the same call has created.
     pub const UNRECORDED: Self = Self(None);
 
     /// Of a call of version 2 or 3.
@@ -68,7 +68,7 @@ impl<'c> AuditedCall<'c> {
         Self(Some(Recorded { sink, peer, uid, principal }))
     }
 
-    /// Does `work` and records what came of it.
+    /// Runs `work` and records its result.
     #[inline]
     pub fn doing<'o, T>(
         &self,

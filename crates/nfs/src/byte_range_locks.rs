@@ -1,11 +1,11 @@
-//! What version 4 asks of whoever decides about byte-range locks: the lock manager of [`nlm`](crate::nlm), so that one
-//! table holds the locks of all protocols.
+//! The interface that version 4 uses for byte-range locks, implemented by the lock manager of [`nlm`](crate::nlm), so that
+//! one table holds the locks of all protocols.
 
 use crate::object::Object;
 use rpc::Blocking;
 use state::{ByteRange, Conflict, FileKey, HostId, Mode, Who};
 
-/// A lock that is asked for.
+/// A requested lock.
 #[derive(Clone, Copy)]
 pub struct LockWanted<'a> {
     /// For whom.

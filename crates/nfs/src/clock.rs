@@ -1,13 +1,13 @@
-//! The time that all state is told: that of locks, of the grace period, and of version 4's leases.
+//! The clock of all state: locks, the grace period, and version 4's leases.
 
 use state::Now;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
-/// A clock that begins when it is made.
+/// A clock that starts at 0 when it is created.
 pub struct Clock {
     begun: Instant,
-    /// What it is ahead of the machine's; only tests set it.
+    /// An offset to the monotonic clock; only tests set it.
     ahead_ms: AtomicU64,
 }
 

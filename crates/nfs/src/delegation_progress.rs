@@ -1,5 +1,5 @@
-//! Recalls that are under way: who waits for a return, which files local programs have disturbed, and how many
-//! delegations were granted, recalled and returned.
+//! Recalls in progress: calls that wait for a DELEGRETURN, files that local programs have opened or changed, and counters
+//! of delegations.
 //!
 //! A call waits [`WAIT`] for the next return, of whatever delegation, as long as not more than [`WAITING_MAX`] calls do.
 //! Each mutex is held for an operation on what it guards; the keeper is woken, and calls are, without one.
@@ -16,10 +16,10 @@ use vfs::Disturbed;
 const WAIT: Duration = Duration::from_millis(50);
 /// Calls that wait for clients, in all.
 const WAITING_MAX: usize = 8;
-/// Bounds of the times between recall and return that are counted, in milliseconds: below each.
+/// Bounds of the histogram of times between recall and return, in milliseconds.
 pub const RETURN_BOUNDS_MS: [u64; 4] = [10, 100, 1000, 10_000];
 
-/// Wakes the keeper. Must not block.
+/// Wakes the keeper thread. Must not block.
 type Waker = Box<dyn Fn() + Send + Sync>;
 
 /// Files that somebody has disturbed, on their way to the keeper: at most as many as have a lease.

@@ -1,10 +1,10 @@
-//! Delegations, as all versions of the protocol meet them: recalling them before a file is changed, and what local
-//! programs do to a file that is delegated.
+//! Delegations as seen by all protocol versions: recalling them before a file is changed, and reacting to local programs
+//! that access a delegated file.
 //!
-//! Nobody waits long for a client: a call that delegations are in the way of waits a moment a few times
-//! ([`delegation_progress`](crate::delegation_progress)) and is then told to come back (NFS3ERR_JUKEBOX, NFS4ERR_DELAY).
+//! No call waits long for a client: a call that conflicts with delegations waits a moment a few times
+//! ([`delegation_progress`](crate::delegation_progress)) and is then answered NFS3ERR_JUKEBOX or NFS4ERR_DELAY.
 //!
-//! Invariants: while there is no delegation a call pays one relaxed load. No lock is held while a client is called.
+//! Invariants: while there are no delegations a call pays one relaxed load. No lock is held while a client is called.
 
 use crate::Nfs;
 use crate::delegation_progress::DelegationCounts;
@@ -18,18 +18,18 @@ use state::v4::{InTheWay, Recall};
 use state::{FileKey, Now};
 use vfs::{Component, Fid, Name, Status};
 
-/// How often a call waits for a client.
+/// How often a call waits for returns.
 const WAITS: u32 = 4;
-/// After what time a recall is sent again that did not arrive.
+/// Time after which a recall that was not delivered is sent again.
 const AGAIN_MS: u64 = 1000;
-/// When the keeper looks at recalls that are under way.
+/// Interval at which the keeper checks recalls in progress.
 const LOOK_MS: u64 = 1000;
 
 impl Nfs {
-    /// Has the delegations of a file recalled that a call is about to change. Costs one load if there are none at all.
+    /// Recalls the delegations of a file that a call is about to change. Costs one load if there are none at all.
     ///
     /// # Errors
-    /// [`Status::Jukebox`] if they were not returned by now.
+    /// [`Status::Jukebox`] if they were not returned in time.
     #[inline]
     pub(crate) fn before_change(
         &self,

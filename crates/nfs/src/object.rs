@@ -34,7 +34,7 @@ pub struct Caller<'c> {
     export_index: &'c Cell<Option<u16>>,
     /// What that export wants of the connection's buffers.
     buffers: &'c Cell<SocketBufferSizes>,
-    /// Whether the call is refused for what its channel gives.
+    /// Whether the call is refused because of its transport security (`xprtsec`).
     too_weak: &'c Cell<bool>,
 }
 
@@ -45,9 +45,9 @@ pub enum ClientRefused {
     NotForClient,
     /// The rule is for ports below 1024 (`secure`).
     Port,
-    /// The rule does not accept the channel that the call came by (`xprtsec`).
+    /// The rule does not accept the transport security of the call (`xprtsec`).
     Channel,
-    /// The name services did not say in time which rule is the client's.
+    /// The name services did not determine the client's rule in time.
     NoAnswer,
 }
 
@@ -63,8 +63,8 @@ impl ClientRefused {
         match self {
             Self::NotForClient => "not a client of this export",
             Self::Port => "its port is not below 1024 (option insecure)",
-            Self::Channel => "its call is not protected as demanded (option xprtsec)",
-            Self::NoAnswer => "the name services do not say who this client is",
+            Self::Channel => "its call does not use the required transport security (option xprtsec)",
+            Self::NoAnswer => "the name services did not identify this client",
         }
     }
 }
@@ -75,7 +75,7 @@ const FLAVOR_REFUSED: &str = "its security flavour is not accepted (option sec)"
 /// Why an object is not opened for version 4.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refused {
-    /// The export does not accept the security flavour of the call, or its channel.
+    /// The export does not accept the security flavour or the transport security of the call.
     Flavor,
     /// Any other reason.
     Status(Status),

@@ -97,8 +97,8 @@ pub struct NfsVersionsError {
 impl fmt::Display for NfsVersionsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.unknown.as_str() {
-            "" => f.write_str("name at least one version: 2, 3, 4.0, 4.1, 4.2"),
-            other => write!(f, "{other} is no version of NFS: choose of 2, 3, 4.0, 4.1, 4.2"),
+            "" => f.write_str("write at least one version: 2, 3, 4.0, 4.1, 4.2"),
+            other => write!(f, "{other} is not a version of NFS: choose from 2, 3, 4.0, 4.1, 4.2"),
         }
     }
 }
@@ -201,7 +201,7 @@ impl Delegate {
     }
 }
 
-/// A word that is no value of [`Delegate`].
+/// A word that is not a value of [`Delegate`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DelegateError;
 
@@ -323,7 +323,7 @@ mod tests {
         let three: NfsVersions = "3".parse().unwrap();
         assert!(versions.has_v4() && !three.has_v4() && three.newest_minor().is_none());
         assert_eq!(NfsVersions::default().to_string(), "2,3,4.0,4.1,4.2");
-        for (text, problem) in [("", "at least one"), ("4", "no version"), ("5", "no version")] {
+        for (text, problem) in [("", "at least one"), ("4", "not a version"), ("5", "not a version")] {
             let error = text.parse::<NfsVersions>().unwrap_err().to_string();
             assert!(error.contains(problem), "{text}: {error}");
         }

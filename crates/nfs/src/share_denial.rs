@@ -1,7 +1,7 @@
-//! What the DOS shares of others deny to calls of versions 2 and 3, which have no open.
+//! Applies DOS share reservations of other clients to calls of versions 2 and 3, which have no open.
 //!
-//! Answered with NFS3ERR_ACCES: after JUKEBOX clients would wait for as long as somebody has the file open. What a
-//! client reserved for itself never holds it up, because these versions do not say on whose behalf it reads or writes.
+//! Denied calls get NFS3ERR_ACCES: after JUKEBOX clients would wait for as long as the file is open elsewhere. A client's own
+//! reservations never deny its calls, because these versions do not say on whose behalf it reads or writes.
 //!
 //! Invariant: while nobody denies anything, a call pays one relaxed load.
 

@@ -1,4 +1,4 @@
-//! Where the records go by which clients are known after a restart.
+//! The interface of the store whose records allow clients to reclaim after a restart.
 
 use state::Record;
 use std::io;
@@ -20,7 +20,7 @@ pub trait Store: Send + Sync {
     }
 }
 
-/// The store of a server that no other takes over from: after its end nobody can reclaim anything, and nobody is told
+/// A store for a server without persistent state: after a restart nothing can be reclaimed, and no client is notified
 /// that he could.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Volatile;

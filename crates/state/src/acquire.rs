@@ -1,5 +1,5 @@
-//! Taking a mutex. Everything that the mutexes of this crate guard is valid after every statement, so that a
-//! poisoned one is as good as any other.
+//! Locking a mutex without poisoning: everything that this crate's mutexes guard is valid after every statement, so a
+//! panic of another thread does no harm.
 
 use crate::sync::{Mutex, MutexGuard};
 use std::sync::PoisonError;

@@ -1,9 +1,9 @@
-//! The search for owners who wait for each other.
+//! Deadlock detection among lock owners that wait for each other.
 //!
-//! An edge goes from an owner who waits to each owner who holds what he waits for, or whose earlier request he may not
-//! pass. A request is put in its queue first and searched for afterwards, with one file locked at a time: of two
-//! requests that close a cycle at once, at least the later search sees both. The parts of the picture may be of
-//! different moments, so that a cycle counts only if a second search finds it too: a real one cannot go away by itself.
+//! An edge goes from a waiting owner to each owner that holds what it waits for, or whose earlier request it may not pass.
+//! A request is queued first and checked afterwards, with one file locked at a time: of two requests that close a cycle
+//! at the same time, at least the later check sees both. The edges may be of different moments, so a cycle counts only if
+//! a second search finds it too: a real one cannot disappear by itself.
 
 use crate::acquire::acquire;
 use crate::file::{How, LockRequest};

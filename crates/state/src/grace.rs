@@ -1,10 +1,9 @@
-//! The grace period after a restart: who held locks before gets them back before anybody else gets any.
+//! The grace period after a restart: previous lock holders reclaim before anybody gets new locks.
 //!
-//! There is none if nobody can reclaim. It ends when its time is over, or before, when every client of version 4 has
-//! said that it is done (RECLAIM_COMPLETE), every NLM host has reclaimed something or answered SM_NOTIFY, and nothing of
-//! the latter kind has happened for a while: an NLM host does not say when it is done, nor does a client of version 4.0.
-//! While somebody is reclaiming it goes on, for twice its time at the most. Its end is stored before the first new lock
-//! is granted.
+//! There is none if nobody can reclaim. It ends when its time is over, or earlier when every client of version 4.1 has
+//! sent RECLAIM_COMPLETE, every NLM host and client of version 4.0 has reclaimed something or (NLM) answered SM_NOTIFY, and
+//! no such host or client has reclaimed for a while: they do not signal that they are done. While clients are reclaiming it
+//! is extended, to twice its time at most. Its end is stored before the first new lock is granted.
 //!
 //! One mutex of [`State`](crate::State) guards it. The phase is mirrored in an atomic that is written under the mutex,
 //! so that locks cost no shared mutex once the grace period is over.

@@ -1,4 +1,4 @@
-//! How long a grace period lasts at the most and how long a lease is, as they are set.
+//! The configured lengths of the grace period and of leases.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,4 +1,4 @@
-//! Lock owners: who does not conflict with himself.
+//! Lock owners: requests of the same owner do not conflict.
 //!
 //! [`Who`] borrows from a request and costs nothing; [`Holder`] is the copy that a table keeps. The two compare equal
 //! by content. The tables compare owners and ask for their host, and nothing else depends on the variant: a client of

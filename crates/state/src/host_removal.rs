@@ -1,8 +1,8 @@
-//! The end of a host: it rebooted, gave everything up, was released by the operator or was silent too long.
+//! Removing a host: it rebooted, released everything, was released by the operator, or was silent for too long.
 //!
-//! A host that rebooted has lost its locks itself and reclaims none of them, so that they go at once. One whose locks
-//! are taken away might reclaim them after our next restart: first the record that forbids it is stored, then the
-//! locks go. Until the record is stored the host is *leaving* and gets nothing.
+//! A host that rebooted has lost its locks and reclaims none, so they are dropped at once. A host whose locks are taken
+//! might reclaim them after the next restart: first the record that forbids it is stored, then the locks are dropped.
+//! Until the record is stored the host is *leaving* and gets nothing.
 
 use crate::acquire::acquire;
 use crate::file::FileState;

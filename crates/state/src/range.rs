@@ -19,7 +19,7 @@ impl Mode {
     }
 }
 
-/// Why an offset and a length are no range.
+/// Why an offset and a length are not a valid range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the range ends beyond the largest offset")]
 pub struct RangeTooBig;

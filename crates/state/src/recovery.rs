@@ -1,4 +1,4 @@
-//! What the stored records come to: who may reclaim after a restart.
+//! The result of the stored records: who may reclaim after a restart.
 //!
 //! Outside of a grace period each [`Record::NsmHost`] adds a host and each [`Record::Client`] a client. A grace period
 //! separates two generations: those of before, and those that came (back) since. When it ends, the old generation is

@@ -1,4 +1,4 @@
-//! Giving back: UNLOCK, CANCEL, a grant that the client refuses, and the end of a host.
+//! Releasing locks: UNLOCK, CANCEL, a grant that the client refuses, and the end of a host.
 
 use crate::file::{Cx, FileState, How, Origin, Take};
 use crate::holder::{Holder, Who};

@@ -1,4 +1,4 @@
-//! The whole state: hosts, files, the grace period, and every call that a server makes of it.
+//! The lock state of the server: hosts, files, the grace period, and every call on them.
 //!
 //! Lock order: shard of files, file, then hosts, waits, grace or retries, of which none is taken with another held.
 //! Nothing blocks with a lock held; effects are returned and are the caller's to run.

@@ -1,5 +1,5 @@
-//! What follows from a change of a file's locks: the kernel's answer is entered, the kernel is told what is no longer
-//! held, and requests that waited are granted.
+//! Consequences of a change of a file's locks: the kernel's answer is recorded, the kernel's locks are weakened, and waiting
+//! requests are granted.
 
 use crate::file::{Cx, FileState, How, Origin, Pending, Take};
 use crate::holder::{Holder, Who};

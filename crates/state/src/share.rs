@@ -1,4 +1,4 @@
-//! DOS share reservations of one file (NLM SHARE and UNSHARE; NFSv4 OPEN will use them as well).
+//! DOS share reservations of one file (NLM SHARE and UNSHARE).
 //!
 //! An open wants access (read, write, both or none) and denies others access. Two opens of different owners conflict
 //! if one wants what the other denies. Each owner's opens are counted per combination, so that releasing one of

@@ -1,4 +1,4 @@
-//! What an operator sees of the state: rows of values, in a fixed order, that need no lock to be shown.
+//! Snapshots of the state for the operator: rows of values in a fixed order.
 
 use crate::acquire::acquire;
 use crate::file::Pending;

@@ -1,4 +1,4 @@
-//! Who waits for what, over all files: the index behind the search for deadlocks.
+//! The waiting requests of all files, by owner: the index for deadlock detection.
 //!
 //! One mutex of [`State`](crate::State) guards it; it is taken with a file's mutex held and nothing is taken under it.
 //! Invariant: it names exactly the requests that stand in the files' queues.

@@ -41,9 +41,9 @@ impl RefusalReason {
 impl fmt::Display for RefusalReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoPath => f.write_str("not a path that begins with /"),
+            Self::NoPath => f.write_str("the path does not begin with /"),
             Self::NoExport => f.write_str("no such export"),
-            Self::NotServed => f.write_str("the export is not served now (see bowline exports)"),
+            Self::NotServed => f.write_str("the export is not served at present (see bowline exports)"),
             Self::Client(refused) => refused.fmt(f),
             Self::Tree(status) => write!(f, "in the export: {status}"),
         }

@@ -1,7 +1,7 @@
-//! Does what the core asks for: sets the kernel's locks, stores records, releases hosts that are silent, and asks
-//! again until there is an answer.
+//! Executes what the state core requests: sets the kernel's locks, stores records, releases silent hosts, and retries
+//! until there is an answer.
 //!
-//! No lock is held here: the core's are free when its calls return.
+//! No lock is held here: the core has released its locks when its calls return.
 
 use super::locked_file::{LocalResult, let_go};
 use super::{Nlm, status};

@@ -13,7 +13,7 @@ pub enum LocalLocks {
     Off,
 }
 
-/// A word that is no value of [`LocalLocks`].
+/// A word that is not a value of [`LocalLocks`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LocalLocksError;
 

@@ -1,7 +1,7 @@
-//! The one translation of what a file operation fails with to what NLM answers.
+//! Maps the error of a file operation to the status of NLM; the only place that does.
 //!
-//! NLM has no word for "try again later" but DENIED_GRACE_PERIOD: clients ask again after a few seconds, whether or
-//! not there is a grace period. It is the answer wherever waiting helps.
+//! NLM has no status for "try again later" except DENIED_GRACE_PERIOD: clients retry after a few seconds, whether or not
+//! there is a grace period. It is the answer wherever waiting helps.
 
 use proto::nlm::Status;
 

@@ -1,4 +1,4 @@
-//! UNLOCK. It is answered with GRANTED also where nothing was held, and in the grace period: it can only release.
+//! UNLOCK. The reply is GRANTED even if nothing was locked, also in the grace period: it can only release.
 
 use super::Nlm;
 use super::request::{Sender, arguments, finish, range, width};

@@ -1,4 +1,4 @@
-//! Locks of version 4: the same table, the same kernel, other words.
+//! Locks of NFSv4, in the same table and with the same kernel locks as NLM's.
 
 use super::Nlm;
 use super::act::Answer;

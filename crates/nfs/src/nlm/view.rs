@@ -1,4 +1,4 @@
-//! What an operator sees of the locks, and what he takes away.
+//! The operator's view of locks, and releasing them.
 
 use super::Nlm;
 use super::deadlines::Keeper;

@@ -1,14 +1,14 @@
-//! NSM, the network status monitor (program 100024, version 1): who restarts tells whom he had locks with.
+//! NSM, the network status monitor (program 100024, version 1): a restarted host notifies the hosts that it had locks with.
 //!
-//! Owns: what a notification comes to ([`Nsm`]), and telling the clients of before a restart ([`Notifier`]). Described in
-//! X/Open's C702, chapter 11, which was not at hand; the behaviour is that of the clients in the field.
+//! Owns: handling of received notifications ([`Nsm`]), and notifying clients after a restart ([`Notifier`]). NSM is
+//! specified in X/Open's C702, chapter 11, which was not available; the behaviour is that of clients in use.
 //!
-//! # Who is believed
+//! # Which notifications are accepted
 //!
-//! A notification that a client has rebooted drops its locks, so that a forged one corrupts its data. It is believed if
-//! it comes from a port below 1024 of an address from which a monitored host of that name has called, with a state number
-//! that differs from the last. Linux's sm-notify and statd, and what goes back to the same sources, send from such a
-//! port. Everything else is answered in the same way, which is nothing, and only counted.
+//! A notification that a client has rebooted drops its locks, so a forged one can corrupt its data. It is accepted if it
+//! comes from a port below 1024 of an address from which a monitored host of that name has called, with a state number
+//! that differs from the last. Linux's sm-notify and statd use such a port. Any other notification gets the same (empty)
+//! reply, and is only counted.
 //!
 //! # Names
 //!
@@ -17,11 +17,11 @@
 //! and other systems may send it with a domain or without. So a name means the host whose calls carry it, or the one
 //! whose name is the same but for the domain ([`state::State::host_called`]). Names are never resolved.
 //!
-//! What we send is the machine's node name. Linux's statd compares it with the name by which it monitors us, and
-//! compares the address that the call comes from as well; others compare names only. So the address goes as a name in
-//! a second notification, and both come from the address that the client used.
+//! The server sends the machine's node name. Linux's statd compares it with the name by which it monitors the server,
+//! and also the address that the call comes from; others compare names only. So the address is sent as the name in a
+//! second notification, and both are sent from the address that the client used.
 //!
-//! # What is not here
+//! # What is not implemented
 //!
 //! SM_MON asks that others be monitored for the lock manager of this machine's kernel, which it needs as a client of
 //! other servers. That is rpc.statd's task: it is refused, and counted, so that the operator can be told. Where rpc.statd
@@ -65,11 +65,11 @@ impl Reboots for Nlm {
 /// Numbers since the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct NsmCounters {
-    /// Notifications that were believed.
+    /// Notifications that were accepted.
     pub reboots: u64,
     /// Locks that they dropped.
     pub locks_dropped: u64,
-    /// Notifications that were not believed.
+    /// Notifications that were not accepted.
     pub ignored: u64,
     /// Requests to monitor another machine, which were refused.
     pub monitor_refused: u64,
@@ -79,7 +79,7 @@ pub struct NsmCounters {
 pub struct Nsm {
     state: Arc<State>,
     reboots: Arc<dyn Reboots>,
-    /// Whether notifications are believed at all.
+    /// Whether notifications are accepted at all.
     on: AtomicBool,
     counts: [AtomicU64; 4],
 }
@@ -95,7 +95,7 @@ impl Nsm {
         Self { state, reboots, on: AtomicBool::new(true), counts: Default::default() }
     }
 
-    /// Sets whether notifications are believed (`nsm`).
+    /// Sets whether notifications are accepted (`nsm`).
     pub fn set_mode(&self, mode: NsmMode) {
         self.on.store(mode != NsmMode::Off, Relaxed);
     }

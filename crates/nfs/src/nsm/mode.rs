@@ -16,7 +16,7 @@ pub enum NsmMode {
     Off,
 }
 
-/// A word that is no value of [`NsmMode`].
+/// A word that is not a value of [`NsmMode`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NsmModeError;
 

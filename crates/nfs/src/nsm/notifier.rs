@@ -1,4 +1,4 @@
-//! Tells the clients of before a restart that the server has restarted, so that they reclaim their locks.
+//! Notifies the clients from before a restart, so that they reclaim their locks.
 //!
 //! Each machine is told at once, and again 5, 10, 20, 40 and 60 s later and then each minute, for a quarter of an hour,
 //! until it answers; over UDP and TCP in turn, because one of the two may be filtered. At most [`UNDER_WAY_MAX`] calls are
@@ -20,9 +20,9 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use xdr::Writer;
 
-/// Times between a try that was in vain and the next one, in milliseconds; the last one from then on.
+/// Times between a failed attempt and the next one, in milliseconds; the last one repeats.
 const PAUSES_MS: [u64; 6] = [5000, 5000, 10_000, 20_000, 20_000, 60_000];
-/// How long a machine is told at the most, in milliseconds.
+/// How long a host is notified at most, in milliseconds.
 const GIVE_UP_MS: u64 = 900_000;
 /// How long one call may take, in milliseconds.
 const TIMEOUT_MS: u64 = 4000;

@@ -1,6 +1,7 @@
 //! COPY and CLONE (RFC 7862 §15.2, §15.13), from the saved filehandle to the current one, within this server.
 //!
-//! A copy is done when it is answered, and no callback follows; what a second is not enough for is left to the next COPY.
+//! A copy is complete when it is answered, and no callback follows; a copy that takes longer than a second is answered
+//! partially, and the client continues with another COPY.
 
 use super::frame::Frame;
 use super::stateids::{self, DataAccess};

@@ -1,7 +1,7 @@
-//! What OPEN says of delegations (RFC 8881 §10.4, §18.16.3), and DELEGRETURN (§18.6).
+//! The delegation part of OPEN's result (RFC 8881 §10.4, §18.16.3), and DELEGRETURN (§18.6).
 //!
-//! A read delegation is given with an OPEN for reading, if local programs can be held back from the file. None is given
-//! with a reclaim: what a local program did while the server was down is not known.
+//! A read delegation is granted with an OPEN for reading, if local programs can be held back from the file. None is granted
+//! with a reclaim: changes by local programs while the server was down are unknown.
 
 use super::frame::{Frame, file_key, stateid_of, wire_stateid};
 use super::lookup;

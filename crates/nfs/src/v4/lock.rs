@@ -1,8 +1,8 @@
 //! LOCK, LOCKT and LOCKU (RFC 8881 §18.10 to §18.12).
 //!
-//! Locks stand in the table that NLM uses as well, and the kernel is shown them, so that clients of all versions and local
-//! programs exclude each other. Here are the stateids. No call waits: who asks for a lock that he would wait for is told what
-//! is in the way, as who would not, and is called back when it is worth asking again, if he can be called.
+//! Locks are kept in the table that NLM uses, and set in the kernel, so that clients of all versions and local programs
+//! exclude each other. This file handles the stateids. No call waits: LOCK with READW or WRITEW is answered NFS4ERR_DENIED
+//! like READ and WRITE, and the client is called back when it should retry (CB_NOTIFY_LOCK), if it has a back channel.
 
 use super::frame::{Frame, stateid_of, wire_stateid};
 use super::recording;

@@ -1,11 +1,11 @@
 //! OPEN (RFC 8881 §18.16).
 //!
-//! What the file may be opened for is checked here as open(2) does, and the share reservation is made; READ and WRITE
-//! with the stateid check nothing of both again. Opening reserves no descriptor: the file is kept reachable, and its data
-//! goes through the same cache of open files as that of version 3.
+//! The requested access is checked here as open(2) does, and the share reservation is made; READ and WRITE with the stateid
+//! check neither again. Opening reserves no descriptor: the file is kept reachable, and its data goes through the same
+//! cache of open files as that of version 3.
 //!
-//! Whoever has a delegation of the file opens it by that as well. What others' delegations are in the way of waits until
-//! these are returned ([`delegations`](crate::delegations)).
+//! A client that holds a delegation of the file can open it with that. An open that conflicts with delegations of other
+//! clients waits until they are returned ([`delegations`](crate::delegations)).
 
 use super::delegation;
 use super::frame::{Frame, file_key, wire_stateid};

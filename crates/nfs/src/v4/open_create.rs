@@ -1,7 +1,7 @@
-//! OPEN that makes the file (RFC 8881 §18.16.3).
+//! OPEN that creates the file (RFC 8881 §18.16.3).
 //!
-//! A file that is there already is never created over: it is looked up, its reservation is made, and only then is it cut.
-//! One that is not is made so that it fails if somebody else was faster, and is then looked up again.
+//! An existing file is never created over: it is looked up, its reservation is made, and only then is it truncated. A new
+//! file is created exclusively; if another client was faster, it is looked up again.
 
 use super::acl::{self, PosixAcls};
 use super::attr::{EXCLUSIVE, change_info};

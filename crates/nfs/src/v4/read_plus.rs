@@ -1,8 +1,7 @@
 //! READ_PLUS (RFC 7862 §15.10): as READ, but holes are named instead of being sent.
 //!
-//! A reply is at most a hole and data, or data and a hole; the client asks again for what is behind that. Whether there is
-//! a hole is asked once for each place: if the file changes meanwhile the answer is data, which is right whatever the file
-//! has.
+//! A reply is at most a hole and data, or data and a hole; the client asks again for the rest. Holes are looked for once per
+//! position: if the file changes meanwhile the answer is data, which is correct whatever the file contains.
 
 use super::frame::Frame;
 use super::read;

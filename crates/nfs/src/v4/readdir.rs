@@ -1,8 +1,8 @@
 //! READDIR (RFC 8881 §18.23): entries with the attributes that are asked for, encoded straight into the reply.
 //!
-//! `.` and `..` are not entries here. The verifier of cookies is zero: a cookie keeps its meaning as long as its entry is
-//! there. What attributes cannot be had of says so in `rdattr_error` if that is asked for, and is left out if not. Where
-//! another export begins, the attributes are those of its root.
+//! `.` and `..` are not entries here. The cookie verifier is zero: a cookie remains valid as long as its entry exists. If
+//! the attributes of an entry cannot be fetched, `rdattr_error` reports that if it is requested; otherwise the entry is
+//! left out. Where another export begins, the attributes are those of its root.
 
 use super::attr::{self, Facts, Shared};
 use super::frame::Frame;

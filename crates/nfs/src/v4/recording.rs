@@ -1,8 +1,8 @@
-//! What is stored of clients of version 4: before one gets its first state, and before what one has is given to another.
+//! Storing the records of version 4's clients: before a client gets its first state, and before its state goes to another.
 //!
-//! Invariants: nothing is granted to a client whose record is not stored (RFC 8881 §8.4.2.1), and nothing of a client
-//! whose lease is over is granted to another before the record is stored that forbids the first to reclaim it (§8.4.3).
-//! While the store fails, what is held stays held, and whoever needs a record is told to come back (NFS4ERR_DELAY).
+//! Invariants: nothing is granted to a client whose record is not stored (RFC 8881 §8.4.2.1), and state of a client whose
+//! lease has expired is granted to another only after a record is stored that forbids the first to reclaim it (§8.4.3).
+//! While the store fails, held state stays held, and a request that needs a record gets NFS4ERR_DELAY.
 
 use super::frame::Frame;
 use super::status::Failed;

@@ -1,5 +1,5 @@
-//! SEQUENCE (RFC 8881 §18.46). Everything that can be wrong with a request is looked at before its slot is taken, so that a
-//! failure leaves the slot as it was.
+//! SEQUENCE (RFC 8881 §18.46). All checks of a request are made before its slot is taken, so that a failed request leaves the
+//! slot unchanged.
 
 use super::frame::{Frame, REPLY_HEADER, Running};
 use super::status::Failed;

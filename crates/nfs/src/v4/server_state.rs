@@ -1,4 +1,4 @@
-//! What version 4 keeps between calls, and the source of random numbers that its state has not itself.
+//! What version 4 keeps between calls, and the source of random numbers.
 
 use super::callback::Callbacks;
 use state::v4::{V4Limits, V4State};

@@ -1,4 +1,4 @@
-//! What SETATTR, CREATE and OPEN set: `fattr4` to the neutral form.
+//! Decodes `fattr4` for SETATTR, CREATE and OPEN.
 
 use super::owner::id;
 use super::status::Failed;

@@ -1,4 +1,4 @@
-//! A session's back channel: its connections, its slots, and what follows from what becomes of a callback (RFC 8881
+//! A session's back channel: its connections, its slots, and what follows from the outcome of a callback (RFC 8881
 //! §2.10.3.1, §2.10.6).
 //!
 //! A callback takes a slot and goes over one connection after the other until one of them brings its answer, always

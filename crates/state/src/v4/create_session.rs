@@ -107,7 +107,7 @@ impl V4State {
         Ok(made)
     }
 
-    /// A name that nobody can guess: 4 bytes of the instance, 4 of a serial number, 8 random ones.
+    /// A session id that cannot be guessed: 4 bytes of the instance, 4 of a serial number, 8 random ones.
     fn session_id(&self) -> SessionId {
         let mut id = [0; 16];
         let serial = (self.serial() & 0xffff_ffff) as u32;

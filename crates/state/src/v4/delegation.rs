@@ -1,15 +1,15 @@
 //! Read delegations: granting, recalling, returning and revoking them (RFC 8881 §10.2, §10.4).
 //!
-//! A client with a read delegation of a file opens it for reading without asking, and needs not ask whether it has
-//! changed. So nobody else may open it for writing, deny reading it, or change its attributes or names before the
-//! delegation is returned. Whoever wants to is told to come back, and the delegation is recalled; one that is not returned
-//! within [`V4State::recall_ms`] is revoked, and its client learns of that.
+//! A client with a read delegation of a file opens it for reading locally, and need not check whether it has changed. So
+//! no other client may open it for writing, deny reading it, or change its attributes or names before the delegation is
+//! returned. Such a request is delayed and the delegation is recalled; one that is not returned within
+//! [`V4State::recall_ms`] is revoked, which its client finds out by its stateid.
 //!
-//! What changes data without an open of version 4 (local programs, versions 2 and 3) is kept off by the guard that the
-//! caller hands over with the first delegation of a file: a lease of the kernel. Whoever breaks it has
-//! [`V4State::recall_file`] called.
+//! Changes without an open of version 4 (local programs, versions 2 and 3) are prevented by the guard that the caller
+//! passes with the first delegation of a file: a lease of the kernel. When it is broken, [`V4State::recall_file`] is
+//! called.
 //!
-//! A delegation ends in one place ([`V4State::end_delegation`]), whoever ends it.
+//! All delegations end in [`V4State::end_delegation`].
 
 use super::client::Client;
 use super::delegation_entry::{DelegatedFile, Delegation, Recall};
@@ -29,13 +29,13 @@ const CONTENDED_MS: u64 = 30_000;
 /// Why a delegation is not granted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NotDelegated {
-    /// Somebody has the file open for writing or denies reading it, or its delegation was recalled lately.
+    /// The file is open for writing, reading it is denied, or its delegation was recalled recently.
     Contention,
     /// There are too many, or the client has just been removed.
     Resource,
 }
 
-/// What delegations of others mean for somebody who wants to change a file.
+/// What other clients' delegations mean for a request that changes a file.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use]
 pub enum InTheWay {

@@ -1,7 +1,7 @@
-//! A delegation, and which there are of each file.
+//! A delegation, and the table of delegations by file.
 //!
-//! Invariant: a file that somebody has a delegation of is in the table with the guard that holds local programs back; the
-//! guard goes with the last delegation, and is dropped by whoever took that out, without a lock.
+//! Invariant: a delegated file is in the table with the guard that holds local programs back; the guard is removed with the
+//! last delegation, and dropped by the thread that removed it, without a lock.
 
 use super::client::Client;
 use super::open_entry::Guard;
