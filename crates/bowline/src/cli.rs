@@ -70,18 +70,18 @@ pub enum Command {
     Conns(TableTarget),
     /// Show the locks that clients hold or wait for, and share reservations
     Locks(TableTarget),
-    /// Show the sessions of clients of NFS version 4.1
+    /// Show the sessions of NFSv4.1 clients
     Sessions(TableTarget),
-    /// Show the files that clients have open over NFS version 4.1
+    /// Show the files that NFSv4 clients have open
     Opens(TableTarget),
-    /// Show the files that clients of NFS version 4.1 may take for unchanged
+    /// Show the delegations of NFSv4.1 clients
     ///
     /// See the setting delegations in bowline-settings(7).
     Delegations(TableTarget),
     /// Take all locks from a client, or of a file
     ///
-    /// For a client that holds locks and is gone for good. A client that lives is not told: programs on it
-    /// go on as if they held their locks.
+    /// For a client that holds locks and will not return. A client that is still running is not notified: its programs
+    /// continue as if they held their locks.
     Release {
         /// The client's address or name as `bowline locks` shows it, or the path of the file on this machine
         #[arg(value_name = "HOST|FILE", add = ArgValueCompleter::new(completion::clients))]
@@ -96,16 +96,16 @@ pub enum Command {
     Pools(TableTarget),
     /// Show calls, errors and latencies of each procedure
     Ops(TableTarget),
-    /// Show what the server does now: calls and bytes per second, latencies, and who causes them
+    /// Show current activity: calls and bytes per second, latencies, by client, export or procedure
     ///
-    /// Tab changes between clients, exports, operations, connections, pools and the calls that sleep in a
+    /// Tab switches between clients, exports, operations, connections, pools and the calls that are blocked in a
     /// file system; F1 shows all keys.
     Top(TopOptions),
-    /// Print the metrics of the running server, in Prometheus' text format
+    /// Print the metrics of the running server in Prometheus text format
     ///
     /// `bowline serve --metrics ADDR:PORT` serves the same over HTTP.
     Metrics {
-        /// Print them in the format of OpenMetrics
+        /// Print them in OpenMetrics format
         #[arg(long)]
         openmetrics: bool,
         /// Control socket of the server [default: /run/bowline/control.sock, for an ordinary user
@@ -125,7 +125,7 @@ pub enum Command {
     },
     /// Print the token that lets the web page of the running server change settings
     ///
-    /// The page is at the address of `bowline serve --metrics`. Each start of the server makes another token.
+    /// The page is at the address of `bowline serve --metrics`. The token changes with each start of the server.
     Token {
         /// Control socket of the server [default: /run/bowline/control.sock, for an ordinary user
         /// $XDG_RUNTIME_DIR/bowline.sock or /tmp/bowline-UID/control.sock]
@@ -134,7 +134,7 @@ pub enum Command {
     },
     /// Show settings of the running server
     Get {
-        /// One setting; all if left out
+        /// The setting; all if omitted
         #[arg(value_parser = KeyParser, hide_possible_values = true)]
         key: Option<String>,
         /// The server.
@@ -143,8 +143,8 @@ pub enum Command {
     },
     /// Show the grace period after a restart, or end it
     ///
-    /// After a restart, clients that held locks reclaim them, and nobody gets new ones. The grace period ends by
-    /// itself when all have; ending it earlier takes the locks from those that have not.
+    /// After a restart, clients that held locks can reclaim them, and no new locks are granted. The grace period ends by
+    /// itself when all have done so; if it is ended earlier, the others lose their locks.
     Grace {
         /// End it now
         #[arg(value_name = "end", value_parser = ["end"], hide_possible_values = true)]
@@ -153,11 +153,11 @@ pub enum Command {
         #[command(flatten)]
         to: ControlTarget,
     },
-    /// Read the exports again and apply all of them, or none if one is wrong
+    /// Read the exports again and apply all of them, or none if there is an error
     ///
     /// Reads the exports files, and the keys dirs, client, exports and read-only of the configuration file;
     /// other changes there need a restart, and a note says so. The command line that the server was started
-    /// with still takes precedence over the file. An export whose file system does not answer holds nothing up:
+    /// with still takes precedence over the file. An export whose file system does not answer delays no other:
     /// it is served as before, or as soon as it answers.
     Reload {
         /// Only print what would change
@@ -166,10 +166,10 @@ pub enum Command {
         #[command(flatten)]
         to: ControlTarget,
     },
-    /// Change and list exports as exportfs(8) does, for scripts that call that
+    /// Change and list exports like exportfs(8), for scripts that call it
     ///
-    /// A program of this name, for example the link /usr/lib/bowline/exportfs of the Debian package, is the same
-    /// command. What -o and -u change is in force until the next reload or start, and in no file. Without a server,
+    /// A link named exportfs to this program, such as /usr/lib/bowline/exportfs of the Debian package, is the same
+    /// command. Changes made with -o and -u last until the next reload or restart and are stored in no file. Without a server,
     /// -a, -r and -ua succeed: a server reads the files when it starts.
     Exportfs(ExportfsOptions),
     /// Check exports(5) files or a configuration file, without a server
@@ -181,25 +181,25 @@ pub enum Command {
         /// A file, or a directory of exports files as for --exports; several are checked together
         #[arg(required = true, value_name = "FILE", value_hint = ValueHint::AnyPath)]
         files: Vec<PathBuf>,
-        /// Also print what this host gets of each export: the rule that applies to it and its options, and the
+        /// Also print the access of this host to each export: the rule that applies and its options, and the
         /// name by which rules know it
         #[arg(long, value_name = "ADDRESS|NAME", value_hint = ValueHint::Hostname)]
         for_host: Option<String>,
     },
-    /// Look at this machine as a server of NFS, and say what to do
+    /// Check whether this machine is set up to serve NFS, and suggest remedies
     ///
-    /// Looks at rights, filters of system calls, limits, the clock, the port, the kernel's own server, rpcbind and other
-    /// lock managers, the firewall (nftables), TCP's memory, exports files and their directories. Each line is right,
+    /// Checks privileges, seccomp filters, limits, the clock, the port, the kernel's NFS server, rpcbind and other
+    /// lock managers, the firewall (nftables), TCP memory, exports files and their directories. Each line is ok,
     /// a note, or a problem with its remedy. Changes nothing. The exit status is 1 if there is a problem.
     #[command(args_conflicts_with_subcommands = true)]
     Doctor {
-        /// What else is to be looked at.
+        /// The subject, if it is not this machine.
         #[command(subcommand)]
         of: Option<DoctorOf>,
         /// Exports files, or directories of such [default: /etc/exports and /etc/exports.d]
         #[arg(value_name = "FILE", value_hint = ValueHint::AnyPath)]
         files: Vec<PathBuf>,
-        /// The port that is to be served
+        /// The port to be served
         #[arg(long, value_name = "PORT", default_value_t = 2049)]
         port: u16,
         /// Print JSON, for programs
@@ -209,13 +209,13 @@ pub enum Command {
     /// Make certificates for RPC with TLS
     #[command(subcommand)]
     Tls(TlsCommand),
-    /// Say which export, rule and permission decide whether a client and a user may use a path
+    /// Explain which export, rule and permission decide whether a client and a user may use a path
     ///
     /// Asks the running server. Prints the decisions in the order in which the server makes them, up to the
     /// first that refuses; the exit status is then 1. USER without --group has the groups that this machine
     /// knows.
     Explain(ExplainOptions),
-    /// Show what was refused in the last hour, and why
+    /// Show the calls and mounts refused in the last hour, with the reason
     Why(TableTarget),
     /// Measure NFS servers: loads, experiments, reports
     #[command(subcommand)]
@@ -239,11 +239,11 @@ pub enum Command {
 /// The commands of `bowline tls`.
 #[derive(Debug, Subcommand)]
 pub enum TlsCommand {
-    /// Make a private authority, if there is none, and the server's certificate
+    /// Create a private certificate authority, if there is none, and the server's certificate
     ///
-    /// Writes ca.pem, ca.key, server.pem and server.key, the keys for this user alone. The certificate lasts 398 days
+    /// Writes ca.pem, ca.key, server.pem and server.key; only this user can read the keys. The certificate is valid for 398 days
     /// and has the names of this machine and all its addresses: clients check the name that they mount. The same
-    /// command later makes a new one, which a running server reads by itself.
+    /// command creates a new one later; a running server reads it automatically.
     Init {
         /// Further names or addresses by which clients mount
         #[arg(value_name = "NAME")]
@@ -252,7 +252,7 @@ pub enum TlsCommand {
         #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
         dir: Option<PathBuf>,
     },
-    /// Make the certificate of a client, for exports with xprtsec=mtls
+    /// Create a client certificate, for exports with xprtsec=mtls
     ///
     /// Writes NAME.pem and NAME.key, and prints what to do on the client.
     Client {
@@ -267,7 +267,7 @@ pub enum TlsCommand {
 /// What else `bowline doctor` looks at.
 #[derive(Debug, Subcommand)]
 pub enum DoctorOf {
-    /// Look at RPC with TLS of a server as its client: the probe, the handshake, the certificate
+    /// Test RPC-with-TLS of a server as a client: the probe, the handshake, the certificate
     Tls {
         /// The server's name or address, as clients mount it
         #[arg(value_hint = ValueHint::Hostname)]
@@ -275,27 +275,27 @@ pub enum DoctorOf {
         /// The port
         #[arg(long, value_name = "PORT", default_value_t = 2049)]
         port: u16,
-        /// Authorities that the client knows [default: ca.pem of `bowline tls init`, if there is one here]
+        /// Authorities that the client trusts [default: ca.pem of `bowline tls init`, if there is one here]
         #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
         ca: Option<PathBuf>,
         /// Print JSON, for programs
         #[arg(long)]
         json: bool,
     },
-    /// Look at Kerberos on this machine: keytab, names, encryption types, clock, KDC, users
+    /// Check Kerberos on this machine: keytab, names, encryption types, clock, KDC, users
     ///
-    /// Gets a ticket for this server with the keys of its own keytab, and accepts it as the server does. Changes nothing.
+    /// Gets a ticket for this server with its own keytab, and accepts it like the server. Changes nothing.
     Krb5 {
         /// A name by which clients mount this server; may be repeated [default: the name of this machine]
         #[arg(long = "name", value_name = "NAME", value_hint = ValueHint::Hostname)]
         names: Vec<String>,
-        /// A principal whose user and groups are to be shown, as alice@EXAMPLE.ORG; may be repeated
+        /// Show the user and groups of this principal, such as alice@EXAMPLE.ORG; may be repeated
         #[arg(long = "user", value_name = "PRINCIPAL")]
         users: Vec<String>,
-        /// The keytab, as the setting
+        /// The keytab, like the setting keytab
         #[arg(long, value_name = "FILE", default_value = "auto")]
         keytab: gss::krb5::Keytab,
-        /// The table of principals, as the setting
+        /// The table of principals, like the setting principals
         #[arg(long, value_name = "FILE", default_value = "off")]
         principals: gss::krb5::PrincipalsFile,
         /// Print JSON, for programs
@@ -310,7 +310,7 @@ pub struct TableTarget {
     /// Print it again every N seconds, until Ctrl-C
     #[arg(long, value_name = "N", value_parser = watch::interval)]
     pub watch: Option<Duration>,
-    /// Print all columns: without it those are left out that a narrow terminal has no room for
+    /// Print all columns; by default, a narrow terminal gets only those that fit
     #[arg(long)]
     pub wide: bool,
     /// The server.

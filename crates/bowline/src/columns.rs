@@ -102,7 +102,7 @@ pub const STATUS: [Column; 16] = [
     ),
     left("up", "Time since the start"),
     left("listens on", "Addresses and ports that it listens on"),
-    left("portmapper", "How portmappers know the server"),
+    left("portmapper", "How the server is registered with port mappers"),
     left("state", "The state directory"),
     left("exports", "Number of exports"),
     left("connections", "Number of open connections"),
@@ -137,7 +137,7 @@ pub const WARNING: Column = left("warning", "A warning for the operator; one lin
 /// The line about machines that do not answer.
 pub const OUTBOUND: Column = left(
     "no answer",
-    "Clients' machines that did not answer the last call of the server, such as the callback for a lock, \
+    "Client hosts that did not answer the server's last call, such as a lock callback, \
      with the reason and how often in a row",
 );
 
@@ -158,7 +158,7 @@ pub const NOT_SERVED: Column = left(
 /// `bowline grace`.
 pub const GRACE: [Column; 5] = [
     left("ADDRESS", "The client's address"),
-    left("NAME", "What the client calls itself"),
+    left("NAME", "The client's own name for itself"),
     left(
         "VERSION",
         "NLM for locks of versions 2 and 3, 4.0, or 4.1 for all versions with sessions",
@@ -166,7 +166,7 @@ pub const GRACE: [Column; 5] = [
     left("RECLAIMED", "Whether it has reclaimed a lock or an open since the restart"),
     left(
         "ANSWERED",
-        "Whether it has answered that it knows of the restart; a client of version 4.1, that it has reclaimed everything",
+        "Whether it has acknowledged the restart; for NFSv4.1, whether it has completed reclaiming",
     ),
 ];
 
@@ -174,18 +174,18 @@ pub const GRACE: [Column; 5] = [
 pub const EXPLAIN: [Column; 3] = [
     left(
         "STEP",
-        "What is decided: the export of the path, the client's rule, its port, the security flavour, the user that calls act \
+        "The decision: the export of the path, the client's rule, its port, the security flavour, the user that calls act \
          as, each directory of the path, the object",
     ),
-    left("RESULT", "ok, no, or note for what does not decide; steps after a no are missing"),
-    left("BECAUSE", "What decides, and what to do about a no"),
+    left("RESULT", "ok, no, or note (no effect on the result); the list ends with the first no"),
+    left("BECAUSE", "The reason, and the remedy for a no"),
 ];
 
 /// `bowline why`.
 pub const WHY: [Column; 5] = [
     left("CLIENT", "Address of the client"),
     left("PATH", "The path of the export, or the path that was to be mounted"),
-    right("TIMES", "How often, since an hour last passed without one"),
+    right("TIMES", "Number of times; counting restarts after an hour without one"),
     right("LAST", "Time since the last one"),
     left("REASON", "Why it was refused"),
 ];
@@ -389,9 +389,9 @@ pub const OPENS: [Column; 5] = [
         "The client: the address that it made itself known from, and what it calls itself",
     ),
     left("FILE", "The file on this machine, or its number in hexadecimal if its path is not known"),
-    left("ACCESS", "What it is open for"),
-    left("DENIES", "What nobody else may open it for"),
-    left("OWNER", "Who opened it, within the client"),
+    left("ACCESS", "The access it is open for"),
+    left("DENIES", "The access denied to others"),
+    left("OWNER", "The open-owner on the client"),
 ];
 
 /// `bowline delegations`.
@@ -401,9 +401,9 @@ pub const DELEGATIONS: [Column; 5] = [
         "The client: the address that it made itself known from, and what it calls itself",
     ),
     left("FILE", "The file on this machine, or its number in hexadecimal if its path is not known"),
-    left("KIND", "What the client may do by itself: read"),
-    right("AGE", "How long ago it was granted"),
-    right("RECALLED", "How long ago the client was told to return it; - if it was not"),
+    left("KIND", "Kind of the delegation: read"),
+    right("AGE", "Time since it was granted"),
+    right("RECALLED", "Time since it was recalled; - if it was not"),
 ];
 
 #[cfg(test)]

@@ -73,11 +73,11 @@ impl ServeConfig {
         if !changed.is_empty() {
             let keys = changed.join(", ");
             notes.push(format!(
-                "the configuration has another {keys} now: restart the server to apply it"
+                "the configuration file has a new value of {keys}: restart the server to apply it"
             ));
         }
         if self.values != now.values {
-            let what = "the configuration has other run-time settings now: apply them with `bowline set`, or restart \
+            let what = "the configuration file has new run-time settings: apply them with `bowline set`, or restart \
                         the server";
             notes.push(what.to_owned());
         }
@@ -107,7 +107,7 @@ impl Dir {
         let source = match dir {
             "" => {
                 return Err(UsageError(format!(
-                    "{text:?} names no directory: write DIR or NAME=DIR"
+                    "{text:?} is not a directory argument: write DIR or NAME=DIR"
                 )));
             }
             dir => scheme(dir)?.unwrap_or_else(|| Source::Directory(base.join(dir))),

@@ -36,7 +36,7 @@ fn grace_page(grace: &GraceStatus) -> String {
         let GraceStatus { machines, machines_answered, machines_given_up, .. } = grace;
         let _ = writeln!(
             text,
-            "told of the restart: {machines_answered} of {machines} machines have answered, \
+            "notified of the restart: {machines_answered} of {machines} hosts have answered, \
              {machines_given_up} never did"
         );
     }
@@ -484,7 +484,7 @@ fn outbound_text(outbound: &OutboundStatus) -> String {
     if more > 0 {
         hosts.push(format!("{more} more"));
     }
-    format!("{}; clients that wait for a lock ask again by themselves", hosts.join(", "))
+    format!("{}; clients that wait for a lock retry automatically", hosts.join(", "))
 }
 
 /// The values of the lines of [`STATUS`].

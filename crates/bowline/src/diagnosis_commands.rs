@@ -60,6 +60,6 @@ pub fn why(to: &TableTarget) -> anyhow::Result<ExitCode> {
                 &row.reason,
             ]);
         }
-        format!("{table}`bowline explain CLIENT PATH` says which rule decides, and what to do\n")
+        format!("{table}`bowline explain CLIENT PATH` shows which rule decides, and the remedy\n")
     })
 }

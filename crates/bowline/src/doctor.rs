@@ -1,4 +1,4 @@
-//! `bowline doctor`: looks at this machine as a server of NFS, and says of each thing that it is right, or what to do.
+//! `bowline doctor`: checks this machine's setup for serving NFS; each finding is ok or has a remedy.
 //!
 //! Nothing is changed, and nothing waits for long: what asks a file system or a network runs in a thread of its own
 //! ([`finding::within`]).
@@ -32,7 +32,7 @@ pub fn doctor(files: &[PathBuf], port: u16, json: bool) -> anyhow::Result<ExitCo
     let mut found = machine::findings();
     found.extend(network::findings(port));
     found.extend(directories::findings(&files));
-    report(&found, json, "nothing stands in the way of serving")
+    report(&found, json, "no problem found")
 }
 
 /// Looks at RPC with TLS of a server.

@@ -57,7 +57,7 @@ fn init(given: &[String], dir: &Path) -> anyhow::Result<String> {
         authority(dir)?
     } else if ca_file.exists() || key_file.exists() {
         bail!(
-            "{} has only one of ca.pem and ca.key: put the other back, or remove both",
+            "{} has only one of ca.pem and ca.key: restore the other, or remove both",
             dir.display()
         );
     } else {
@@ -86,7 +86,7 @@ fn init(given: &[String], dir: &Path) -> anyhow::Result<String> {
          restart tlshd\n  \
          mount -t nfs -o xprtsec=tls {name}:/PATH /MOUNT\n\
          \n\
-         clients have to mount by one of the names above; `bowline doctor tls {name}` tries it from here\n",
+         clients must mount with one of the names above; `bowline doctor tls {name}` tests it from here\n",
         names.join(", "),
     ))
 }
@@ -128,7 +128,7 @@ fn authority(dir: &Path) -> anyhow::Result<Authority> {
     };
     let (certificate, key) = (read("ca.pem")?, read("ca.key")?);
     Authority::load(&certificate, &key).with_context(|| {
-        format!("ca.pem and ca.key in {} are not those of an authority", dir.display())
+        format!("ca.pem and ca.key in {} are not a valid certificate authority", dir.display())
     })
 }
 

@@ -38,7 +38,7 @@ fn find_by(host: &str, service: Box<dyn NameService>) -> anyhow::Result<Host> {
     addresses.sort_unstable();
     addresses.dedup();
     if addresses.is_empty() {
-        return Err(wrong("no address is known by this name".to_owned()).into());
+        return Err(wrong("this name has no address".to_owned()).into());
     }
     Ok(Host { addresses, given_name: Some(host.to_owned()), service })
 }
@@ -66,7 +66,7 @@ impl Host {
                 let given = self.given_name.as_ref();
                 let given = given.map_or_else(String::new, |name| format!(" (not {name} either)"));
                 format!(
-                    ", which has no name that leads back to it{given}: wildcards and netgroups of names do not match it"
+                    ", which has no name that resolves back to it{given}: wildcards and netgroups of names do not match it"
                 )
             }
             Err(error) => format!(", whose name cannot be looked up ({error})"),
@@ -149,7 +149,7 @@ mod tests {
     fn a_host_without_a_name_is_matched_by_address() {
         let text = rights("10.9.9.9");
         for part in [
-            "no name that leads back",
+            "no name that resolves back",
             "/one: by the rule for * (ro,",
             "insecure,root_squash)\n",
             "/three: nothing",

@@ -1,4 +1,4 @@
-//! What is said about a wrong command line: one line that names the word at fault and what to write instead.
+//! Errors about the command line: one line that names the wrong word and the correction.
 
 use super::Cli;
 use crate::output;
@@ -46,7 +46,7 @@ fn named_command(args: &[OsString]) -> (Command, String) {
 
 fn unknown_command(word: &str, of: &Command) -> String {
     if word.contains('/') || std::path::Path::new(word).is_dir() {
-        return format!("{word} is no command: to serve a directory, write `bowline serve {word}`");
+        return format!("{word} is not a command: to serve a directory, write `bowline serve {word}`");
     }
     let names: Vec<&str> =
         of.get_subcommands().filter(|c| !c.is_hide_set()).map(Command::get_name).collect();
@@ -54,7 +54,7 @@ fn unknown_command(word: &str, of: &Command) -> String {
         Some(near) => format!("did you mean {near}?"),
         None => format!("the commands are {}", names.join(", ")),
     };
-    format!("{word} is no command: {hint}")
+    format!("{word} is not a command: {hint}")
 }
 
 fn unknown_argument(word: &str, command: &Command, args: &[OsString]) -> String {
@@ -62,7 +62,7 @@ fn unknown_argument(word: &str, command: &Command, args: &[OsString]) -> String 
     if !word.starts_with('-') {
         return match assignment(name, args) {
             Some(written) => {
-                format!("{word} stands alone: write KEY=VALUE, here `bowline set {written}`")
+                format!("{word} has no value: write KEY=VALUE, here `bowline set {written}`")
             }
             None => format!("{name} takes no argument {word}"),
         };
@@ -120,7 +120,7 @@ mod tests {
     #[test]
     fn misspelled_words_get_a_hint() {
         for (line, hint) in [
-            ("bowline stauts", "stauts is no command: did you mean status?"),
+            ("bowline stauts", "stauts is not a command: did you mean status?"),
             ("bowline bench rnu", "did you mean run?"),
             ("bowline fly", "the commands are serve, status, exports"),
             ("bowline /srv/x", "write `bowline serve /srv/x`"),

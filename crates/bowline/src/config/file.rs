@@ -52,7 +52,7 @@ fn explained(message: &str) -> Option<String> {
         {
             Some(format!("a number is written without quotes: {written}"))
         }
-        "u16" => Some(format!("{written} is no number from 1 to 65535: write one, without quotes")),
+        "u16" => Some(format!("{written} is not a number from 1 to 65535: write one, without quotes")),
         "a boolean" => {
             Some(format!("{written} is neither true nor false: write one of them, without quotes"))
         }
@@ -123,8 +123,8 @@ mod tests {
     fn errors_show_the_correct_form() {
         for (text, part) in [
             ("port = \"2049\"\n", "a number is written without quotes: 2049"),
-            ("port = \"nfs\"\n", "nfs is no number from 1 to 65535"),
-            ("port = 70000\n", "70000 is no number from 1 to 65535"),
+            ("port = \"nfs\"\n", "nfs is not a number from 1 to 65535"),
+            ("port = 70000\n", "70000 is not a number from 1 to 65535"),
             ("port = 0\n", "1 to 65535"),
             ("read-only = 'yes'\n", "yes is neither true nor false"),
             ("dirs = [1]\n", "text is written in quotes: \"1\""),

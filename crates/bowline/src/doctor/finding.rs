@@ -1,4 +1,4 @@
-//! What `doctor` found out about one thing, and asking in bounded time.
+//! One finding of `bowline doctor`, and running a check with a time limit.
 
 use serde::Serialize;
 use std::sync::mpsc::channel;

@@ -16,7 +16,7 @@ use sys::name_service;
 const KDC_PATIENCE: Duration = Duration::from_secs(20);
 /// How long the name and user services have.
 const NAMES_PATIENCE: Duration = Duration::from_secs(3);
-/// From so long on, an answer of the user database is worth a word.
+/// An answer of the user database that takes longer than this is noted.
 const SLOW: Duration = Duration::from_millis(500);
 /// Tickets that the test gets are kept by this process alone.
 const CACHE: &str = "MEMORY:bowline-doctor";
@@ -68,13 +68,13 @@ const FAILURES: [(&str, &str, &str); 8] = [
         "the KDC does not know the first principal of the keytab, or (Active Directory) lets no service log in by its \
          name: then the keytab needs the key of the machine's account too, NAME$@REALM, as the first",
     ),
-    ("Preauthentication failed", "keys", "the keytab's keys are not those of the KDC: ktadd again"),
+    ("Preauthentication failed", "keys", "the keytab's keys differ from the KDC's: ktadd again"),
     (
         "Key version",
         "keys",
-        "the keytab's keys are older or newer than those of the KDC: ktadd again",
+        "the keytab has other key versions than the KDC: ktadd again",
     ),
-    ("Decrypt integrity", "keys", "the keytab's keys are not those of the KDC: ktadd again"),
+    ("Decrypt integrity", "keys", "the keytab's keys differ from the KDC's: ktadd again"),
 ];
 
 /// What is to be looked at.
@@ -100,7 +100,7 @@ fn follow(asked: Asked, found: &mut Vec<Finding>) -> Result<(), Finding> {
     sys::gssapi::is_available().map_err(|error| {
         Finding::problem("library", error.text, "install it; the server needs no restart")
     })?;
-    found.push(Finding::ok("library", "libgssapi_krb5.so.2 is there"));
+    found.push(Finding::ok("library", "libgssapi_krb5.so.2 is installed"));
     let Some(keytab) = asked.keytab.path() else {
         return Err(Finding::problem("keytab", "Kerberos is off", "bowline set keytab=auto"));
     };
@@ -183,7 +183,7 @@ fn encryption_types(entries: &[KeytabEntry]) -> Finding {
         let all = if all.is_empty() { "no keys of nfs/".to_owned() } else { all };
         return Finding::problem(
             ABOUT,
-            format!("{all}: nothing that is accepted"),
+            format!("{all}: none of them is accepted"),
             "give the account AES keys (in Active Directory msDS-SupportedEncryptionTypes = 24), and make a new keytab",
         );
     }
@@ -206,7 +206,7 @@ fn forward_and_reverse(name: &str, entries: &[KeytabEntry]) -> Vec<Finding> {
                 Some(Err(error)) => error.to_string(),
                 None => "the name service does not answer".to_owned(),
             };
-            let remedy = "clients find this server by it: add it to DNS or /etc/hosts";
+            let remedy = "clients use this name: add it to DNS or /etc/hosts";
             return vec![Finding::problem("name", format!("{name}: {why}"), remedy)];
         }
     };
@@ -314,17 +314,17 @@ fn user_database() -> Finding {
         Some(Ok(_)) => Finding::note(
             ABOUT,
             format!("answers in {} ms", begin.elapsed().as_millis()),
-            "each user's first call waits as long: look at sssd, winbind or nscd",
+            "each user's first call waits that long: check sssd, winbind or nscd",
         ),
         Some(Err(error)) => Finding::problem(
             ABOUT,
             error.to_string(),
-            "look at passwd and group in /etc/nsswitch.conf",
+            "check passwd and group in /etc/nsswitch.conf",
         ),
         None => Finding::problem(
             ABOUT,
             "does not answer",
-            "look at passwd and group in /etc/nsswitch.conf",
+            "check passwd and group in /etc/nsswitch.conf",
         ),
     }
 }
@@ -352,7 +352,7 @@ fn who_is(principal: &str, principals: Principals) -> Finding {
         }
         Some(Ok(None)) => Finding::note(
             ABOUT,
-            format!("{principal} is nobody here, and acts as the anonymous user"),
+            format!("{principal} has no user on this machine and acts as the anonymous user"),
             "add the user, auth_to_local to /etc/krb5.conf, or a row to the table (bowline set principals=FILE); \
              root needs a row",
         ),
@@ -362,7 +362,7 @@ fn who_is(principal: &str, principals: Principals) -> Finding {
         None => Finding::problem(
             ABOUT,
             format!("{principal}: the user database does not answer"),
-            "look at passwd and group in /etc/nsswitch.conf",
+            "check passwd and group in /etc/nsswitch.conf",
         ),
     }
 }

@@ -24,15 +24,15 @@ fn rights() -> Finding {
     if !vfs_local::acts_as_callers().unwrap_or(false) {
         return Finding::note(
             ABOUT,
-            format!("user {uid} can act as nobody else: all clients get its rights"),
+            format!("user {uid} cannot act as other users: all clients get its rights"),
             "run the server as root to act as each client's own user",
         );
     }
     if !sys::identity::has(Capability::DacReadSearch) {
         return Finding::note(
             ABOUT,
-            "root without CAP_DAC_READ_SEARCH: files are found by a table of names",
-            "give the process CAP_DAC_READ_SEARCH, if it is a container's",
+            "root without CAP_DAC_READ_SEARCH: a name table is needed to find files",
+            "in a container, add the capability CAP_DAC_READ_SEARCH",
         );
     }
     Finding::ok(ABOUT, "calls act as each client's own user")
@@ -42,12 +42,12 @@ fn filter() -> Finding {
     const ABOUT: &str = "system calls";
     let refused = sys::required_calls::refused();
     if refused.is_empty() {
-        return Finding::ok(ABOUT, "no filter refuses what the server needs");
+        return Finding::ok(ABOUT, "no filter blocks a call that the server needs");
     }
     Finding::problem(
         ABOUT,
-        format!("a filter refuses {}", refused.join(", ")),
-        "permit them: SystemCallFilter=@system-service, or the container engine's own profile",
+        format!("a filter blocks {}", refused.join(", ")),
+        "allow them: SystemCallFilter=@system-service, or the container engine's default profile",
     )
 }
 
@@ -83,10 +83,10 @@ fn clock() -> Finding {
     }
     let daemons = ["/run/systemd/timesync/synchronized", "/run/chrony", "/run/ntpd.pid"];
     match daemons.iter().any(|path| Path::new(path).exists()) {
-        true => Finding::ok(ABOUT, "is set, and kept by a daemon"),
+        true => Finding::ok(ABOUT, "is set, and synchronized by a daemon"),
         false => Finding::note(
             ABOUT,
-            "is set; no daemon that keeps it was found",
+            "is set; no daemon that synchronizes it was found",
             "install chrony or systemd-timesyncd, unless the host keeps the clock: programs compare times of files",
         ),
     }
@@ -97,7 +97,7 @@ fn proc() -> Finding {
     if fs::exists("/proc/self/fd").unwrap_or(false) {
         return Finding::ok(ABOUT, "is mounted");
     }
-    Finding::problem(ABOUT, "is not mounted, and open files are reached through it", "mount it")
+    Finding::problem(ABOUT, "is not mounted, but is needed to reopen files", "mount it")
 }
 
 #[cfg(test)]

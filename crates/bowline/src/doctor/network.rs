@@ -30,7 +30,7 @@ fn port_is_free(port: u16) -> Finding {
         }
         Some(owner) => Finding::problem(
             ABOUT,
-            format!("{port} belongs to {owner}"),
+            format!("{port} is used by {owner}"),
             "stop that (systemctl disable --now nfs-server), or choose another with --port",
         ),
     }
@@ -43,7 +43,7 @@ fn kernel_server() -> Finding {
         Ok(running) if running > 0 => Finding::problem(
             ABOUT,
             format!("runs with {running} threads"),
-            "two servers cannot share port and clients: systemctl disable --now nfs-server",
+            "two NFS servers cannot share the port: systemctl disable --now nfs-server",
         ),
         Ok(_) | Err(_) => Finding::ok(ABOUT, "does not run"),
     }
@@ -65,7 +65,7 @@ fn port_mapper() -> Finding {
             }
             Some(owner) => Finding::note(
                 ABOUT,
-                format!("port 111 belongs to {owner}, which has no socket of rpcbind"),
+                format!("port 111 is used by {owner}, which is not rpcbind"),
                 "clients of version 3 then need the option nolock, those of version 4 nothing: start rpcbind, or free the port",
             ),
         },
@@ -76,14 +76,14 @@ fn port_mapper() -> Finding {
                 Finding::note(
                     ABOUT,
                     "another lock manager is registered with rpcbind: this machine mounts from NFS servers",
-                    "clients of the server cannot lock by version 3 beside it: mount here with version 4 or nolock",
+                    "NFSv3 clients of this server then cannot lock: on this machine, mount with version 4 or nolock",
                 )
             }
             _ => Finding::ok(ABOUT, "rpcbind answers"),
         },
         Some(Err(_)) | None => Finding::problem(
             ABOUT,
-            "rpcbind has a socket and does not answer",
+            "rpcbind does not answer on its socket",
             "systemctl restart rpcbind",
         ),
     }
@@ -97,16 +97,16 @@ fn firewall(port: u16) -> Finding {
         output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
     });
     match rules.flatten() {
-        None => Finding::ok(ABOUT, "not looked at: nft is not there or not permitted"),
+        None => Finding::ok(ABOUT, "not checked: nft is not installed or not permitted"),
         Some(rules) if drops(&rules, port) => Finding::problem(
             ABOUT,
-            format!("what arrives is dropped, and no rule of nftables names port {port}"),
+            format!("incoming packets are dropped by default, and no nftables rule names port {port}"),
             format!(
                 "firewall-cmd --add-port={port}/tcp --permanent, ufw allow {port}/tcp, or a rule of nft: tcp dport {port} accept"
             ),
         ),
         Some(_) => {
-            Finding::ok(ABOUT, format!("nftables has no rule that keeps port {port} from clients"))
+            Finding::ok(ABOUT, format!("nftables does not block port {port}"))
         }
     }
 }
@@ -128,11 +128,11 @@ fn tcp_memory() -> Finding {
     match text.split_whitespace().next().and_then(|word| word.parse::<u64>().ok()) {
         Some(pages) if pages < TCP_PAGES_FEW => Finding::note(
             ABOUT,
-            format!("TCP of this machine is slowed down from {pages} pages on"),
+            format!("TCP on this machine is throttled above {pages} pages of memory"),
             "raise net.ipv4.tcp_mem if many clients write at once",
         ),
-        Some(pages) => Finding::ok(ABOUT, format!("{pages} pages before TCP is slowed down")),
-        None => Finding::ok(ABOUT, "not known here"),
+        Some(pages) => Finding::ok(ABOUT, format!("{pages} pages before TCP is throttled")),
+        None => Finding::ok(ABOUT, "unknown"),
     }
 }
 

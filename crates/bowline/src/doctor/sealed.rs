@@ -1,4 +1,4 @@
-//! RPC with TLS of a server, seen as its client.
+//! Tests RPC-with-TLS of a server as a client.
 
 use super::finding::Finding;
 use crate::default_paths;
@@ -11,7 +11,7 @@ use tls::{ClientFiles, ClientTls, Seen};
 const PATIENCE: Duration = Duration::from_secs(5);
 /// NULL of it is the probe.
 const PROGRAM: (u32, u32) = (proto::nfs3::PROGRAM, proto::nfs3::VERSION);
-/// From so many days before its end on, a certificate is worth a word.
+/// A certificate that expires within this number of days is noted.
 const NOTE_DAYS: i64 = 30;
 const DAY_S: i64 = 24 * 60 * 60;
 
@@ -42,7 +42,7 @@ fn follow(
         other => Finding::problem(
             "probe",
             other.to_string(),
-            "is the server started, and no firewall in the way?",
+            "check that the server is running and that no firewall blocks the port",
         ),
     })?;
     found.push(Finding::ok("probe", "answered with STARTTLS"));
@@ -81,7 +81,7 @@ fn describe(host: &str, seen: &Seen, ca: Option<&PathBuf>, found: &mut Vec<Findi
             "accepted",
             why.clone(),
             format!(
-                "clients mount by one of the names above ({host} is what was asked for) and know the authority \
+                "clients must mount with one of the names above ({host} was requested) and trust the authority \
                  (x509.truststore in /etc/tlshd.conf); `bowline tls init {host}` makes a certificate with this name"
             ),
         ),

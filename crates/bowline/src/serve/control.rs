@@ -310,8 +310,8 @@ impl Control for ServerControl {
         let nlm = &self.parts.nlm;
         let taken = nlm.release_hosts(what).or_else(|| nlm.release_path(what));
         let Some(taken) = taken else {
-            let hint = "`bowline locks` shows who holds what";
-            return Err(Refused(format!("no client and no locked file is called {what}: {hint}")));
+            let hint = "`bowline locks` lists them";
+            return Err(Refused(format!("{what} is neither a client with locks nor a locked file: {hint}")));
         };
         tracing::info!("released {what}: {} locks are gone", taken.locks);
         let number = |n: usize| n as u64;
@@ -414,7 +414,7 @@ impl ServerControl {
         if let Some(sealed) = &self.sealed {
             let noted = sealed
                 .reload(self)
-                .map_err(|error| format!("the certificates read before stay: {error}"));
+                .map_err(|error| format!("the previous certificates stay in use: {error}"));
             done.notes.extend(noted.unwrap_or_else(|why| vec![why]));
         }
         Ok(self.after_change(done))

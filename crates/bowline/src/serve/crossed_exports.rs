@@ -78,12 +78,12 @@ pub fn find_junctions(table: &Table) {
         Ok(_) => {
             if wait.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
                 tracing::warn!(
-                    "exports inside of other exports are crossed into when their file systems answer"
+                    "nested exports become reachable through their parents when their file systems answer"
                 );
             }
         }
         Err(error) => {
-            tracing::error!("exports inside of other exports are not crossed into: {error}")
+            tracing::error!("nested exports are not reachable through their parents: {error}")
         }
     }
 }

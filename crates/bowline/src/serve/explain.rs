@@ -73,9 +73,9 @@ fn client_address(client: &str) -> Result<IpAddr, Refused> {
         return Ok(address.to_canonical());
     }
     let found = SystemNameService.addresses_of(client);
-    let found = found.map_err(|e| Refused(format!("{client}: the name service says: {e}")))?;
+    let found = found.map_err(|e| Refused(format!("{client}: name service error: {e}")))?;
     let first = found.first().map(IpAddr::to_canonical);
-    first.ok_or_else(|| Refused(format!("{client}: no address is known by this name")))
+    first.ok_or_else(|| Refused(format!("{client}: this name has no address")))
 }
 
 fn follow(
@@ -134,7 +134,7 @@ fn find_export(
     };
     let Some(export) = table.exports().iter().filter(inside).max_by_key(depth) else {
         let text = format!(
-            "{shown} is in no export: add it to an exports file, then `bowline reload`; `bowline exports` lists what is served"
+            "{shown} is not in any export: add it to an exports file, then `bowline reload`; `bowline exports` lists what is served"
         );
         return Err(steps.no("export", text));
     };
@@ -165,7 +165,7 @@ fn find_rule(
 ) -> Result<Options, Stop> {
     let names = match SystemNameService.names_of(client) {
         Ok(names) if !names.is_empty() => format!("{client} ({})", names.join(", ")),
-        Ok(_) => format!("{client} (no name leads back to this address)"),
+        Ok(_) => format!("{client} (no name resolves back to this address)"),
         Err(error) => format!("{client} (its name cannot be looked up: {error})"),
     };
     let rules = ClientRules::new(export.rules().to_vec());
@@ -260,7 +260,7 @@ fn look_up(
 ) -> Result<(), Stop> {
     if WALKS.fetch_add(1, Ordering::Relaxed) >= WALKS_MAX {
         WALKS.fetch_sub(1, Ordering::Relaxed);
-        return Err(steps.no("path", "other explanations still wait for their file systems"));
+        return Err(steps.no("path", "too many other explanations are waiting for file systems"));
     }
     let (done, found) = sync_channel(1);
     let started = std::thread::Builder::new().name("explain".into()).spawn(move || {

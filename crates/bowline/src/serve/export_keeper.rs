@@ -80,7 +80,7 @@ impl ExportKeeper {
         for export in table.waiting() {
             let path = export_specs::path_text(&export.spec.path);
             let origin = found.origin(&export.spec.path);
-            let retry = "; it is served when it can be opened";
+            let retry = "; it will be served when it can be opened";
             tracing::error!("{origin}{path} is not served: {}{retry}", export.reason);
         }
         find_junctions(&table);
@@ -275,11 +275,11 @@ fn kept(job: &OpenJob, result: Opened, notes: &mut Vec<String>) -> Opened {
     let path = export_specs::path_text(&job.spec.path);
     match (result, &job.known) {
         (Opened::Waiting(reason), Some(known)) => {
-            notes.push(format!("{path}: {reason}; it is served as before"));
+            notes.push(format!("{path}: {reason}; the previous export stays in use"));
             Opened::Backend(Arc::clone(known))
         }
         (Opened::Waiting(reason), None) => {
-            notes.push(format!("{path}: {reason}; it is served when it does"));
+            notes.push(format!("{path}: {reason}; it will be served when it answers"));
             Opened::Waiting(reason)
         }
         (opened @ Opened::Backend(_), _) => opened,

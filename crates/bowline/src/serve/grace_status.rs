@@ -83,7 +83,7 @@ pub fn warnings(parts: &ServerParts) -> Vec<String> {
     let store = parts
         .recovery
         .failure()
-        .map(|why| format!("{why}: clients that hold nothing yet get no locks (No locks available), and those of version 4 wait when they \
+        .map(|why| format!("{why}: clients without locks cannot get any (No locks available), and NFSv4 clients wait when they \
                  open a file"));
     let monitor = (parts.nsm.counters().monitor_refused > 0).then(|| {
         "this machine's kernel, as a client of other servers, asked this server to monitor them, which is \

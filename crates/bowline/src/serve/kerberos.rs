@@ -171,7 +171,7 @@ fn log_refusals() -> impl Fn(&GssRefusal) + Send + Sync {
     move |refusal| {
         let GssRefusal { client, of_message, reason } = refusal;
         let Some(left_out) = limiter.due((*client, reason.clone()), Instant::now()) else { return };
-        let what = if *of_message { "a message is not answered" } else { "gets no context" };
+        let what = if *of_message { "call dropped" } else { "context refused" };
         tracing::warn!("Kerberos: {client}: {what}: {reason}{left_out}");
     }
 }

@@ -26,8 +26,8 @@ pub fn about_places(places: &PlacesInfo) -> Option<String> {
     let ago_ms = places.displaced_ago_ms.filter(|ago_ms| *ago_ms < DISPLACED_LATELY_MS)?;
     let (client, has) = places.most.as_ref()?;
     Some(format!(
-        "places for connections were short {} ago, and silent connections were closed for new clients; now {} of {} \
-         are taken, {has} of them by {client}: find out why it has so many, or raise LimitNOFILE=",
+        "the connection limit was reached {} ago, and silent connections were closed for new clients; now {} of {} \
+         are taken, {has} of them by {client}: check why it has so many, or raise LimitNOFILE=",
         admin::duration_s(ago_ms / 1000),
         places.taken,
         places.max

@@ -268,7 +268,7 @@ impl Service {
         let (trouble, news) = match restored {
             Ok(0) => (None, state.trouble.is_some().then(|| "rpcbind answers again".to_owned())),
             Ok(count) => {
-                let news = format!("rpcbind had lost {count} services, which are registered again");
+                let news = format!("rpcbind had lost {count} registrations; they were registered again");
                 (None, Some(news))
             }
             Err(error) => {
@@ -289,7 +289,7 @@ impl State {
         let wanted: Vec<Registration> = self.left.iter().map(|left| left.service).collect();
         self.left = add_shared(registered, &wanted);
         let taken = wanted.len().saturating_sub(self.left.len());
-        (taken > 0).then(|| format!("{taken} services that another server had are registered now"))
+        (taken > 0).then(|| format!("{taken} services that another server had registered are now registered for this one"))
     }
 }
 
@@ -308,7 +308,7 @@ fn watch(service: &Arc<Service>) -> Option<Sender<()>> {
     match thread {
         Ok(_) => Some(stop),
         Err(error) => {
-            tracing::warn!("rpcbind is not watched: {error}");
+            tracing::warn!("rpcbind restarts will not be detected: {error}");
             None
         }
     }

@@ -234,7 +234,7 @@ impl RecoveryStore {
                 Ok(len) => file.len = len,
                 // it is as good as before, only longer
                 Err(why) => {
-                    tracing::warn!("the records of the locks cannot be shortened: {why}");
+                    tracing::warn!("cannot compact the lock recovery file: {why}");
                     file.replace_at = file.len.saturating_mul(2);
                 }
             }
@@ -250,7 +250,7 @@ impl Inner {
             Ok(()) => {
                 self.start.clear();
                 if self.failure.take().is_some() {
-                    tracing::info!("the records of the locks can be stored again");
+                    tracing::info!("the lock recovery file can be written again");
                 }
                 Ok(())
             }
@@ -261,7 +261,7 @@ impl Inner {
                     before => {
                         if before.is_none() {
                             tracing::error!(
-                                "{why}: clients that hold nothing yet get no locks, and those of version 4 no opens"
+                                "{why}: clients without locks cannot get any, and NFSv4 clients cannot open files"
                             );
                         }
                         self.failure = Some((why.clone(), Instant::now()));
@@ -280,14 +280,14 @@ fn read(disk: &dyn Disk) -> Result<(Recovery, u64), NotStored> {
     let recovery = Recovery::of(records.by_ref());
     if records.unknown() > 0 {
         tracing::warn!(
-            "{} records of the locks are of a kind that this version does not know",
+            "{} records of the lock recovery file have an unknown type",
             records.unknown()
         );
     }
     let good = records.good_len();
     if let Some(torn) = records.torn() {
         let cut = bytes.len().saturating_sub(good);
-        tracing::warn!("the last {cut} bytes of the records of the locks are cut off: {torn}");
+        tracing::warn!("truncated the last {cut} bytes of the lock recovery file: {torn}");
         disk.truncate(good as u64)?;
     }
     Ok((recovery, good as u64))

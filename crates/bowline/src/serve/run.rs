@@ -61,8 +61,8 @@ fn end(control: &ServerControl, backends: Backends, done: bool) -> ! {
     let started = std::thread::Builder::new().name("closing".into()).spawn(close);
     let in_time = started.is_ok() && wait.recv_timeout(CLOSE_TIMEOUT).is_ok();
     if !in_time {
-        let how = "a process of its own waits for it";
-        tracing::warn!("a file system does not let its files be closed: {how}");
+        let how = "a separate process waits for it";
+        tracing::warn!("closing files hangs in a file system: {how}");
     }
     tracing::info!("stopped");
     control.export_keeper.release_state_dir();

@@ -104,7 +104,7 @@ impl SealedService {
         let closed = control.server(|server| server.recheck_certificates(&self.tls));
         if closed > 0 {
             notes.push(format!(
-                "{closed} connections had certificates that are not accepted any more"
+                "{closed} connections were closed because their certificates are no longer accepted"
             ));
         }
         Ok(notes)
@@ -125,11 +125,11 @@ impl SealedService {
         if self.have_changed() {
             match self.reload(control) {
                 Ok(notes) => {
-                    tracing::info!("the files of TLS have changed and were read again");
+                    tracing::info!("TLS files reloaded after a change");
                     notes.iter().for_each(|note| tracing::info!("{note}"));
                 }
                 Err(error) => tracing::error!(
-                    "the files of TLS have changed and cannot be used, the certificates read before stay: {error}"
+                    "the changed TLS files cannot be used; the previous certificates stay in use: {error}"
                 ),
             }
         }
@@ -161,7 +161,7 @@ impl SealedService {
         let days = self.days_left();
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let fault = seen.fault.iter().map(|why| {
-            format!("the files of TLS cannot be used, the certificates read before stay: {why}")
+            format!("the TLS files cannot be used; the previous certificates stay in use: {why}")
         });
         let first = WARN_DAYS.first().copied().unwrap_or_default();
         fault.chain((days < first).then(|| expiry(days))).collect()
@@ -175,7 +175,7 @@ fn described(loaded: &Loaded) -> String {
 }
 
 fn expiry(days: i64) -> String {
-    let renew = "make a new one (`bowline tls init` with its names again, or the tool that made it); it is read without \
+    let renew = "create a new one (`bowline tls init` with the same names, or the tool that created it); it is read without \
                  a restart";
     match days {
         i64::MIN..0 => format!("the TLS certificate has expired, and clients refuse it: {renew}"),

@@ -60,7 +60,7 @@ fn unprivileged(server: ServerUser) -> String {
         _ => "run it as root",
     };
     format!(
-        "not privileged: everybody acts as {user}, owners cannot be changed and device nodes cannot be \
+        "not privileged: all clients act as {user}, owners cannot be changed and device nodes cannot be \
          made; {remedy} to act as each client's own user"
     )
 }
@@ -69,7 +69,7 @@ fn local_users(config: &ServeConfig, server: ServerUser) -> Option<String> {
     let applies = config.clients.is_empty() && !config.dirs.is_empty();
     applies.then(|| {
         let user = process_info::user_name(server.uid);
-        format!("every user of this machine who can send NFS calls acts as {user} in the exports")
+        format!("any local user who can send NFS calls acts as {user} in the exports")
     })
 }
 

@@ -1,4 +1,4 @@
-//! Names each client once that asks for a version of NFS that this server does not have, and says what to do.
+//! Logs each client that requests a version of NFS that is not served, once, with the remedy.
 //!
 //! Lock: `named`, taken only by calls that are answered PROG_MISMATCH, for a set operation.
 
@@ -38,12 +38,12 @@ fn text(
     }
     if version == 4 && versions.has_v4() {
         return Some(format!(
-            "{client} asks for NFS version 4 over UDP, which is for TCP only: if a mount fails there, give it the \
+            "{client} requests NFS version 4 over UDP, but it is served over TCP only: if its mount fails, add the \
              option proto=tcp"
         ));
     }
     Some(format!(
-        "{client} asks for NFS version {version}; this server has {versions}: if a mount fails there, give it the \
+        "{client} requests NFS version {version}; this server serves {versions}: if its mount fails, add the \
          option vers=3, or switch version 4 on (`bowline set versions=2,3,4.0,4.1,4.2`)"
     ))
 }
@@ -63,7 +63,7 @@ mod tests {
         let text = |client, call| super::text(&named, client, call, &versions);
         let said = text(client(7), (100_003, 4)).unwrap();
         assert!(
-            said.starts_with("0.0.0.7 asks for NFS version 4; this server has 2,3: "),
+            said.starts_with("0.0.0.7 requests NFS version 4; this server serves 2,3: "),
             "{said}"
         );
         assert_eq!(text(client(7), (100_003, 4)), None);

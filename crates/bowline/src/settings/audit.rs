@@ -75,7 +75,7 @@ impl FromStr for AuditFiles {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let number = text.parse().ok().filter(|number| *number <= 100);
-        number.map(Self).ok_or_else(|| format!("{text:?} is no number from 0 to 100"))
+        number.map(Self).ok_or_else(|| format!("{text:?} is not a number from 0 to 100"))
     }
 }
 

@@ -3,10 +3,10 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// Whether calls in the clear are served.
+/// Whether calls without TLS are served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TlsDemand {
-    /// As the exports say.
+    /// As the exports' `xprtsec` options say.
     #[default]
     Allow,
     /// Only NULL and the probe for TLS.
@@ -49,7 +49,7 @@ impl FromStr for HandshakeThreads {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let number = text.parse().ok().filter(|number| (1..=16).contains(number));
-        number.map(Self).ok_or_else(|| format!("{text:?} is no number from 1 to 16"))
+        number.map(Self).ok_or_else(|| format!("{text:?} is not a number from 1 to 16"))
     }
 }
 

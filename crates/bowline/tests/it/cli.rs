@@ -20,7 +20,7 @@ const ENDS: &[(&str, i32, &str)] = &[
     ("check good.exports --for-host none.invalid", 2, "--for-host none.invalid: "),
     ("check good.exports --for-hst x", 2, "did you mean --for-host?"),
     ("serve good.exports", 2, "not a directory"),
-    ("serve x=", 2, "names no directory"),
+    ("serve x=", 2, "is not a directory argument"),
     ("serve . --client 10.0.0.0/99", 2, "--client 10.0.0.0/99"),
     ("serve . --set max-reed=1", 2, "max-read"),
     ("serve . .", 2, "is exported twice"),
@@ -370,7 +370,7 @@ fn check_merges_several_files() {
     let again = Path::new(more).join("d.exports");
     std::fs::write(again, "# twice\n/tmp 10.0.0.1(rw) 10.0.0.3(ro,fsid=8)\n").unwrap();
     let error = text(&bowline(&["check", file, more]).stderr);
-    assert!(error.contains("d.exports:2:6: 10.0.0.1 is named twice"), "{error}");
+    assert!(error.contains("d.exports:2:6: 10.0.0.1 is listed twice"), "{error}");
     assert!(error.contains("d.exports:2:19: fsid=8: this export has fsid=7"), "{error}");
 }
 

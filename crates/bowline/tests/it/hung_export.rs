@@ -115,7 +115,7 @@ fn reloads_are_answered_while_an_export_hangs() {
     // more than the control socket has places for
     for _ in 0..34 {
         let said = rig.ask(&["reload"]);
-        assert!(said.contains("does not answer; it is served as before"), "{said}");
+        assert!(said.contains("does not answer; the previous export stays in use"), "{said}");
     }
     rig.ask(&["status"]);
     rig.use_the_other();

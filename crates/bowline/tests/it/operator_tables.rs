@@ -114,10 +114,10 @@ fn a_client_of_an_unserved_version_is_logged_once() {
     assert_eq!(server.ended(), Some(0));
     let lines = std::fs::read_to_string(log.path()).unwrap();
     let named: Vec<_> =
-        lines.lines().filter(|line| line.contains("asks for NFS version")).collect();
+        lines.lines().filter(|line| line.contains("requests NFS version")).collect();
     assert_eq!(named.len(), 1, "{lines}");
     assert!(
-        named[0].contains("127.0.0.1 asks for NFS version 9") && named[0].contains("option vers=3")
+        named[0].contains("127.0.0.1 requests NFS version 9") && named[0].contains("option vers=3")
     );
 }
 

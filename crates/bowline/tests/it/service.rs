@@ -265,14 +265,14 @@ fn a_reload_serves_a_newly_mounted_directory() {
     std::fs::create_dir(&served).unwrap();
     std::fs::write(served.join("disk.txt"), "").unwrap();
     let shown = text(&server.ask(&["reload"]).stdout);
-    assert!(shown.contains("is another directory now"), "{shown}");
+    assert!(shown.contains("is a different directory now"), "{shown}");
     assert!(found(b"disk.txt") && !found(b"hello.txt"));
     assert!(text(&server.ask(&["reload"]).stdout).contains("nothing changed"));
     if is_root() {
         let mount = |args: &[&str]| Command::new(args[0]).args(&args[1..]).arg(&served).status();
         assert!(mount(&["mount", "-t", "tmpfs", "none"]).unwrap().success());
         std::fs::write(served.join("mounted.txt"), "").unwrap();
-        assert!(text(&server.ask(&["reload"]).stdout).contains("is another directory now"));
+        assert!(text(&server.ask(&["reload"]).stdout).contains("is a different directory now"));
         let is_found = found(b"mounted.txt");
         assert!(mount(&["umount", "-l"]).unwrap().success());
         assert!(is_found);

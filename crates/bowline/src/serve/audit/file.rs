@@ -19,12 +19,12 @@ impl RotatedFile {
     /// Opens a file at its end, or makes it, for its owner only.
     ///
     /// # Errors
-    /// The system's; it is no regular file.
+    /// The system's; not a regular file.
     pub fn open(path: &Path) -> io::Result<Self> {
         let file = OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
         let meta = file.metadata()?;
         if !meta.is_file() {
-            return Err(io::Error::other("it is no regular file"));
+            return Err(io::Error::other("not a regular file"));
         }
         Ok(Self { file, path: path.to_owned(), bytes: meta.len() })
     }

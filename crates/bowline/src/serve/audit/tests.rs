@@ -52,7 +52,7 @@ fn sink(log: &AuditLog) -> super::Queue {
     super::Queue { queue, shared: Arc::clone(&log.shared) }
 }
 
-/// The lines of a file, once there are so many.
+/// Waits until a file has this many lines and returns them.
 fn lines(path: &Path, count: usize) -> Vec<Value> {
     let begun = Instant::now();
     loop {
@@ -136,7 +136,7 @@ fn a_file_that_was_moved_is_opened_again_and_another_one_is_taken() {
 /// The file is on a device that is always full: records are lost, and it is said how many.
 #[test]
 fn what_cannot_be_written_is_counted() {
-    assert!(log(&values(&["audit=/dev/full"])).err().unwrap().contains("no regular file"));
+    assert!(log(&values(&["audit=/dev/full"])).err().unwrap().contains("not a regular file"));
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("audit");
     let log = log(&values(&[&format!("audit={}", path.display())])).unwrap();

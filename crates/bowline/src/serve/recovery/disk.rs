@@ -54,11 +54,11 @@ impl Directory {
         move |error| {
             let path = self.file();
             let hint = match error.kind() {
-                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "make room there",
+                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "free disk space",
                 io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
                     "let the server write there, or name another directory with --state-dir"
                 }
-                _ => "look for errors of the disk",
+                _ => "check the disk for errors",
             };
             NotStored(format!("cannot {what} {}: {error}; {hint}", path.display()))
         }
@@ -71,14 +71,14 @@ impl Disk for Directory {
             sys::identity::act_as_process()?;
             let mut file = self.open(OpenOptions::new().read(true).append(true).create(true))?;
             if file.metadata()?.len() > LEN_MAX {
-                return Err(io::Error::other("it is too long to be a file of this server"));
+                return Err(io::Error::other("too long for a file of this server"));
             }
             let mut bytes = Vec::new();
             file.read_to_end(&mut bytes)?;
             self.sync_directory()?;
             Ok(bytes)
         };
-        read().map_err(self.error("read the records of the locks,"))
+        read().map_err(self.error("read the lock recovery file"))
     }
 
     fn append(&self, bytes: &[u8]) -> Result<(), NotStored> {
@@ -88,7 +88,7 @@ impl Disk for Directory {
             file.write_all(bytes)?;
             sys::io::sync_data(file.as_fd())
         };
-        append().map_err(self.error("store who holds locks in"))
+        append().map_err(self.error("write the lock recovery file"))
     }
 
     fn truncate(&self, len: u64) -> Result<(), NotStored> {
@@ -98,7 +98,7 @@ impl Disk for Directory {
             file.set_len(len)?;
             sys::io::sync(file.as_fd())
         };
-        truncate().map_err(self.error("cut off the end of"))
+        truncate().map_err(self.error("truncate the lock recovery file"))
     }
 
     fn replace(&self, bytes: &[u8]) -> Result<(), NotStored> {
