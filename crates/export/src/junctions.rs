@@ -13,11 +13,11 @@ use std::sync::{Arc, OnceLock};
 use vfs::{Component, Cx, Durability, Fid, IgnoreBlocking, ListArgs, Right};
 
 /// The names in a directory that lead to other exports, by index in the table.
-pub type Names = HashMap<Vec<u8>, usize>;
+pub type JunctionNames = HashMap<Vec<u8>, usize>;
 
 /// The directory of an outer export at which the root of an inner export lies.
 #[derive(Debug, Clone, Copy)]
-pub struct Above {
+pub struct CoveredDir {
     /// The outer export, by index in the table.
     pub(crate) parent: usize,
     /// The directory that contains the covered one.
@@ -28,37 +28,37 @@ pub struct Above {
 
 /// The junctions of a table.
 #[derive(Debug, Default)]
-pub struct Junctions(OnceLock<Found>);
+pub struct Junctions(OnceLock<JunctionMap>);
 
 /// The result of a search.
 #[derive(Debug, Default)]
-pub struct Found {
-    dirs: HashMap<(ExportId, Fid), Names>,
-    above: HashMap<ExportId, Above>,
+pub struct JunctionMap {
+    dirs: HashMap<(ExportId, Fid), JunctionNames>,
+    covered_dirs: HashMap<ExportId, CoveredDir>,
 }
 
 impl Junctions {
     /// The result; `None` before the search has finished or if there are no junctions.
     #[inline]
-    pub fn found(&self) -> Option<&Found> {
+    pub fn found(&self) -> Option<&JunctionMap> {
         self.0.get()
     }
 }
 
-impl Found {
+impl JunctionMap {
     /// The export at a name of a directory.
     pub fn at(&self, parent: ExportId, dir: &Fid, name: &[u8]) -> Option<usize> {
         self.names(parent, dir)?.get(name).copied()
     }
 
     /// The junctions of a directory.
-    pub fn names(&self, parent: ExportId, dir: &Fid) -> Option<&Names> {
+    pub fn names(&self, parent: ExportId, dir: &Fid) -> Option<&JunctionNames> {
         self.dirs.get(&(parent, *dir))
     }
 
     /// The directory that the root of an export covers.
-    pub fn above(&self, export: ExportId) -> Option<&Above> {
-        self.above.get(&export)
+    pub fn covered_dir(&self, export: ExportId) -> Option<&CoveredDir> {
+        self.covered_dirs.get(&export)
     }
 }
 
@@ -93,7 +93,7 @@ impl JunctionSearch {
 
     /// Searches for the directories. An export whose directory does not exist is left out.
     pub fn run(self) {
-        let mut found = Found::default();
+        let mut found = JunctionMap::default();
         for (outer, inner, path) in &self.nested {
             let (Some(parent), Some(export)) = (self.exports.get(*outer), self.exports.get(*inner))
             else {
@@ -101,7 +101,7 @@ impl JunctionSearch {
             };
             let Some((dir, name)) = walk(parent, path) else { continue };
             let covered_fileid = fileid_of(parent, &dir, name);
-            found.above.insert(export.id, Above { parent: *outer, dir, covered_fileid });
+            found.covered_dirs.insert(export.id, CoveredDir { parent: *outer, dir, covered_fileid });
             found.dirs.entry((parent.id, dir)).or_default().insert(name.to_vec(), *inner);
         }
         // there is one search per table

@@ -6,7 +6,7 @@ use crate::export::{Export, ExportId, ExportSpec};
 use crate::groups::{GroupService, UserGroups};
 use crate::handle::{Envelope, Key};
 use crate::identity::{Identity, IdentityError};
-use crate::junctions::{Above, JunctionSearch, Junctions, Names};
+use crate::junctions::{CoveredDir, JunctionSearch, Junctions, JunctionNames};
 use crate::pseudo::Pseudo;
 use crate::resolver::Resolver;
 use rpc::Certificates;
@@ -306,14 +306,14 @@ impl Table {
 
     /// The names in a directory of an export that lead to other exports.
     #[inline]
-    pub fn junctions_in(&self, parent: ExportId, dir: &Fid) -> Option<&Names> {
+    pub fn junctions_in(&self, parent: ExportId, dir: &Fid) -> Option<&JunctionNames> {
         self.junctions.found()?.names(parent, dir)
     }
 
     /// The directory of an outer export that the root of an export covers.
-    pub fn above(&self, export: &Export) -> Option<(&Arc<Export>, &Above)> {
-        let above = self.junctions.found()?.above(export.id)?;
-        Some((self.exports.get(above.parent)?, above))
+    pub fn covered_dir(&self, export: &Export) -> Option<(&Arc<Export>, &CoveredDir)> {
+        let covered = self.junctions.found()?.covered_dir(export.id)?;
+        Some((self.exports.get(covered.parent)?, covered))
     }
 
     /// An export of this table, by its index.

@@ -7,7 +7,7 @@
 //! `crossmnt` or the inner one `nohide`, as with the kernel's server.
 
 use crate::object::{Caller, Object};
-use export::{ClientAccess, Export, Names};
+use export::{ClientAccess, Export, JunctionNames};
 use std::sync::Arc;
 use vfs::{AccessMask, Status};
 
@@ -54,7 +54,7 @@ impl<'c> Caller<'c> {
 
     /// The junctions in a directory, for a listing.
     #[inline]
-    pub fn junctions_in(&self, dir: &Object<'_>) -> Option<&Names> {
+    pub fn junctions_in(&self, dir: &Object<'_>) -> Option<&JunctionNames> {
         self.table().junctions_in(dir.export_id(), &dir.fid)
     }
 
@@ -63,7 +63,7 @@ impl<'c> Caller<'c> {
     pub fn listed_junction<'t>(
         &'t self,
         dir: &Object<'_>,
-        names: Option<&Names>,
+        names: Option<&JunctionNames>,
         name: &[u8],
         crossing: Crossing,
     ) -> Option<&'t Arc<Export>> {
@@ -74,7 +74,7 @@ impl<'c> Caller<'c> {
     fn listed<'t>(
         &'t self,
         dir: &Object<'_>,
-        names: &Names,
+        names: &JunctionNames,
         name: &[u8],
         crossing: Crossing,
     ) -> Option<&'t Arc<Export>> {

@@ -14,7 +14,7 @@ use crate::Nfs;
 use crate::junction::Crossing;
 use crate::object::{Caller, Object};
 use crate::verbs;
-use export::{Handle, Names};
+use export::{Handle, JunctionNames};
 use proto::nfs3::{COOKIEVERFSIZE, Entry3, FATTR3_LEN, Nfsstat3, NoBody};
 use rpc::{Call, Copied, Fault};
 use std::ops::ControlFlow;
@@ -107,7 +107,7 @@ impl List<'_> {
 fn list_crossing(
     caller: &Caller<'_>,
     dir: &Object<'_>,
-    names: &Names,
+    names: &JunctionNames,
     args: ListArgs,
     sink: &mut dyn FnMut(&DirEntry<'_>) -> ControlFlow<()>,
 ) -> vfs::Result<vfs::Listing> {

@@ -230,7 +230,7 @@ pub(super) fn mounted_on(frame: &Frame<'_>, object: &Object<'_>, attr: &Attr) ->
         return attr.fileid;
     }
     let table = frame.caller.table();
-    if let Some(covered) = table.above(export).and_then(|(_, above)| above.covered_fileid) {
+    if let Some(covered) = table.covered_dir(export).and_then(|(_, dir)| dir.covered_fileid) {
         return covered;
     }
     table.pseudo().covered_fileid(export, table.exports()).unwrap_or(attr.fileid)

@@ -112,8 +112,8 @@ pub(super) fn parent<'f>(caller: &'f Caller<'f>, dir: &Object<'f>) -> Result<Obj
         if pseudo.is(dir.export()) {
             return Err(Nfsstat4::NoEnt.into());
         }
-        if let Some((outer, above)) = table.above(dir.export()) {
-            return Ok(caller.enter(outer, above.dir)?);
+        if let Some((outer, covered)) = table.covered_dir(dir.export()) {
+            return Ok(caller.enter(outer, covered.dir)?);
         }
         let above = pseudo.parent_of(dir.export(), table.exports()).ok_or(Nfsstat4::NoEnt)?;
         return Ok(caller.pseudo_object(above));

@@ -12,7 +12,7 @@ use super::{acl, attr_sets};
 use crate::junction::Crossing;
 use crate::object::Object;
 use crate::verbs;
-use export::Names;
+use export::JunctionNames;
 use proto::nfs4::{Bitmap4, Nfsstat4, ReaddirArgs, attr as a};
 use rpc::Copied;
 use std::ops::ControlFlow;
@@ -34,7 +34,7 @@ struct List<'a, 'f> {
     shared: Shared,
     is_pseudo: bool,
     /// The names that lead to other exports.
-    junctions: Option<&'a Names>,
+    junctions: Option<&'a JunctionNames>,
     first: Mark,
     room: usize,
     has_entries: bool,
