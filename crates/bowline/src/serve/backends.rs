@@ -1,7 +1,7 @@
 //! Opens the back ends of exports, and owns the cache of open files that they share.
 
 use super::export_opener::OpenBackend;
-use super::sweeper::Sweeper;
+use super::periodic_task::PeriodicTask;
 use crate::backend_schemes;
 use crate::export_specs::ServerUser;
 use crate::memory_shares::MemoryShares;
@@ -23,7 +23,7 @@ pub struct Backends {
     open: Arc<OpenFiles>,
     descriptors: Arc<DescriptorBudget>,
     exports: Arc<OnceLock<Weak<Exports>>>,
-    _sweeper: Sweeper,
+    _idle_closer: PeriodicTask,
 }
 
 impl Backends {
@@ -38,14 +38,14 @@ impl Backends {
                 .with_entries_max(MemoryShares::of_this_process().open_files()),
         );
         let exports: Arc<OnceLock<Weak<Exports>>> = Arc::default();
-        let (swept, theirs) = (Arc::clone(&open), Arc::clone(&exports));
-        let sweep = move |now_s| {
-            swept.sweep(now_s);
-            if let Some(exports) = theirs.get().and_then(Weak::upgrade) {
+        let (files, current) = (Arc::clone(&open), Arc::clone(&exports));
+        let close_idle = move |now_s| {
+            files.sweep(now_s);
+            if let Some(exports) = current.get().and_then(Weak::upgrade) {
                 exports.collect();
             }
         };
-        let sweeper = Sweeper::start("sweeper", sweep)
+        let idle_closer = PeriodicTask::start("idle-closer", close_idle)
             .context("cannot start a thread: check the limits on processes")?;
         let leaving = Arc::downgrade(&open);
         let close = move || {
@@ -57,7 +57,7 @@ impl Backends {
             .name("closer".into())
             .spawn(close)
             .context("cannot start a thread: check the limits on processes")?;
-        Ok(Self { open, descriptors, exports, _sweeper: sweeper })
+        Ok(Self { open, descriptors, exports, _idle_closer: idle_closer })
     }
 
     /// Closes all open files, which takes as long as their file systems do.

@@ -5,7 +5,7 @@
 
 use super::parts::ServerParts;
 use super::statistics::call_name;
-use super::sweeper::Sweeper;
+use super::periodic_task::PeriodicTask;
 use admin::api::SleepingCallRow;
 use std::collections::HashMap;
 use std::sync::Weak;
@@ -56,9 +56,9 @@ fn row(source: &dyn Source, call: &SleepingCall) -> SleepingCallRow {
 ///
 /// # Errors
 /// The kernel refuses another thread.
-pub fn watch(source: Weak<dyn Source>) -> std::io::Result<Sweeper> {
+pub fn watch(source: Weak<dyn Source>) -> std::io::Result<PeriodicTask> {
     let named = std::sync::Mutex::new(Named::default());
-    Sweeper::start("hung-calls", move |_| {
+    PeriodicTask::start("hung-calls", move |_| {
         let Some(source) = source.upgrade() else { return };
         let calls = sleeping(source.as_ref(), HUNG_AFTER);
         let mut named = named.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
