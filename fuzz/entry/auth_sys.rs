@@ -2,7 +2,7 @@
 //! agrees with the decoder about what is taken.
 
 use bowline_rpc::auth::{Acceptance, AuthTable, CallMessage, NotAccepted};
-use bowline_rpc::{AuthSys, Channel, Credential, Transport};
+use bowline_rpc::{AuthSys, TransportSecurity, Credential, Transport};
 use proto::rpc::{
     AuthStat, AuthSysParms, CallHeader, GROUPS_MAX, MACHINE_NAME_MAX, OpaqueAuth, flavor,
 };
@@ -27,7 +27,7 @@ pub fn run(data: &[u8]) {
         args,
         record: &[],
         transport: Transport::Tcp,
-        channel: Channel::PLAIN,
+        security: TransportSecurity::PLAIN,
     };
     let accepted = AuthTable::default().accept(&message);
     match parms {

@@ -103,7 +103,7 @@ fn message(credential: OpaqueAuth<'_>) -> CallMessage<'_> {
         args: xdr::Reader::new(&[]),
         record: &[],
         transport: Transport::Tcp,
-        channel: rpc::Channel::PLAIN,
+        security: rpc::TransportSecurity::PLAIN,
     }
 }
 

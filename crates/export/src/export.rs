@@ -6,7 +6,7 @@ use crate::handle::{Handle, Key, Sealer};
 use crate::identity::{Identity, IdentityError};
 use crate::options::Options;
 use crate::resolver::Resolver;
-use rpc::{Certificates, Channel, ChannelSecurity};
+use rpc::{Certificates, TransportSecurity, XprtsecMode};
 use siphasher::sip::SipHasher13;
 use std::fmt;
 use std::hash::Hasher;
@@ -190,7 +190,7 @@ pub enum ClientAccess<'e> {
     /// Its rule requires a port below 1024 (`secure`).
     PortNotReserved,
     /// Its rule does not accept calls with this transport security (`xprtsec`).
-    ChannelTooWeak,
+    TransportSecurityTooWeak,
     /// The name services must be queried for the matching rule.
     Unresolved,
 }
@@ -203,7 +203,7 @@ pub struct Requester<'r> {
     /// Its port.
     pub port: u16,
     /// What protects its calls in transit.
-    pub channel: Channel,
+    pub security: TransportSecurity,
     /// The certificates that this refers to.
     pub certificates: &'r Certificates,
 }
@@ -283,7 +283,7 @@ impl Export {
     /// The same, for any port.
     pub fn access_from_any_port(&self, who: &Requester<'_>) -> ClientAccess<'_> {
         let client = who.address.to_canonical();
-        let found = match who.channel.certificate() {
+        let found = match who.security.certificate() {
             None => self.client_rules.find(client),
             Some(id) => self.client_rules.find_certified(client, id, who.certificates),
         };
@@ -291,8 +291,8 @@ impl Export {
             ClientMatch::Allowed(options) if self.crossed && !options.crossmnt => {
                 ClientAccess::NoRule
             }
-            ClientMatch::Allowed(options) if !options.channels.accepts(who.channel.security()) => {
-                ClientAccess::ChannelTooWeak
+            ClientMatch::Allowed(options) if !options.xprtsec.accepts(who.security.mode()) => {
+                ClientAccess::TransportSecurityTooWeak
             }
             ClientMatch::Allowed(options) => ClientAccess::Allowed(options),
             ClientMatch::Denied => ClientAccess::NoRule,
@@ -354,7 +354,7 @@ impl Export {
 fn port_is_refused(options: &Options, who: &Requester<'_>) -> bool {
     /// Only privileged processes can use ports below this one.
     const RESERVED_END: u16 = 1024;
-    options.secure && who.port >= RESERVED_END && who.channel.security() != ChannelSecurity::Mtls
+    options.secure && who.port >= RESERVED_END && who.security.mode() != XprtsecMode::Mtls
 }
 
 impl fmt::Debug for Export {

@@ -44,4 +44,4 @@ pub use table::{
     Table, WaitReason, WaitingExport,
 };
 pub use table_changes::table_changes;
-pub use xprtsec::{CertificatePattern, ChannelSet};
+pub use xprtsec::{CertificatePattern, XprtsecModes};

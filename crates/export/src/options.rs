@@ -2,7 +2,7 @@
 
 use crate::buffer_options::{BufferSize, BufferSizes};
 use crate::flavors::FlavorList;
-use crate::xprtsec::ChannelSet;
+use crate::xprtsec::XprtsecModes;
 use vfs::Durability;
 
 /// `nobody` and `nogroup` on Linux: the default anonymous user and group.
@@ -51,7 +51,7 @@ pub struct Options {
     /// The accepted security flavours of calls (`sec=`).
     pub flavors: FlavorList,
     /// The accepted transport security of calls (`xprtsec=`).
-    pub channels: ChannelSet,
+    pub xprtsec: XprtsecModes,
     /// Buffer sizes of the connections over which the client uses the export (`tcp-rcvbuf=`,
     /// `tcp-sndbuf=`).
     pub buffers: BufferSizes,
@@ -73,7 +73,7 @@ impl Default for Options {
             nohide: false,
             utf8_names: false,
             flavors: FlavorList::DEFAULT,
-            channels: ChannelSet::ALL,
+            xprtsec: XprtsecModes::ALL,
             buffers: BufferSizes::default(),
         }
     }
@@ -113,8 +113,8 @@ impl Options {
         if self.flavors != FlavorList::DEFAULT {
             words.push(format!("sec={}", self.flavors));
         }
-        if self.channels != ChannelSet::ALL {
-            words.push(format!("xprtsec={}", self.channels));
+        if self.xprtsec != XprtsecModes::ALL {
+            words.push(format!("xprtsec={}", self.xprtsec));
         }
         if (self.anonuid, self.anongid) != (ANONYMOUS_ID, ANONYMOUS_ID) {
             words.push(format!("anonuid={},anongid={}", self.anonuid, self.anongid));

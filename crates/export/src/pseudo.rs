@@ -229,10 +229,10 @@ impl Pseudo {
 
     /// Whether a client may enter any of the exports at or below a node.
     pub fn is_visible(&self, fid: &Fid, exports: &[Arc<Export>], who: &Requester<'_>) -> bool {
-        use crate::export::ClientAccess::{Allowed, ChannelTooWeak, Unresolved};
+        use crate::export::ClientAccess::{Allowed, TransportSecurityTooWeak, Unresolved};
         let below = self.tree.dir(fid).map_or(&[][..], |dir| &dir.below);
         let access = |at: &usize| exports.get(*at).map(|export| export.access_for(who));
-        let may = |found| matches!(found, Some(Allowed(_) | ChannelTooWeak | Unresolved));
+        let may = |found| matches!(found, Some(Allowed(_) | TransportSecurityTooWeak | Unresolved));
         below.is_empty() || below.iter().any(|at| may(access(at)))
     }
 

@@ -2,7 +2,7 @@
 //! `tls-fingerprint=`.
 
 use crate::clients::Pattern;
-use rpc::{Certificate, ChannelSecurity};
+use rpc::{Certificate, XprtsecMode};
 use std::fmt;
 
 /// The most names and fingerprints of one rule.
@@ -10,20 +10,20 @@ const CONDITIONS_MAX: usize = 64;
 
 /// The accepted modes, as in `xprtsec=none:tls:mtls`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct ChannelSet(u8);
+pub struct XprtsecModes(u8);
 
-const ALL: [ChannelSecurity; 3] =
-    [ChannelSecurity::None, ChannelSecurity::Tls, ChannelSecurity::Mtls];
+const ALL: [XprtsecMode; 3] =
+    [XprtsecMode::None, XprtsecMode::Tls, XprtsecMode::Mtls];
 
-impl ChannelSet {
+impl XprtsecModes {
     /// All of them, the default of exports(5).
     pub const ALL: Self = Self(7);
 
-    const fn bit(security: ChannelSecurity) -> u8 {
+    const fn bit(security: XprtsecMode) -> u8 {
         match security {
-            ChannelSecurity::None => 1,
-            ChannelSecurity::Tls => 2,
-            ChannelSecurity::Mtls => 4,
+            XprtsecMode::None => 1,
+            XprtsecMode::Tls => 2,
+            XprtsecMode::Mtls => 4,
         }
     }
 
@@ -45,17 +45,17 @@ impl ChannelSet {
     }
 
     /// Whether calls with this mode are accepted.
-    pub const fn accepts(self, security: ChannelSecurity) -> bool {
+    pub const fn accepts(self, security: XprtsecMode) -> bool {
         self.0 & Self::bit(security) != 0
     }
 
     /// Whether calls without TLS are accepted.
     pub const fn accepts_plain(self) -> bool {
-        self.accepts(ChannelSecurity::None)
+        self.accepts(XprtsecMode::None)
     }
 }
 
-impl fmt::Display for ChannelSet {
+impl fmt::Display for XprtsecModes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names = ALL.iter().filter(|security| self.accepts(**security));
         f.write_str(&names.map(|security| security.name()).collect::<Vec<_>>().join(":"))
@@ -141,8 +141,8 @@ impl fmt::Display for CertificatePattern {
 
 #[cfg(test)]
 mod tests {
-    use super::{CertificatePattern, ChannelSet};
-    use rpc::{Certificate, ChannelSecurity};
+    use super::{CertificatePattern, XprtsecModes};
+    use rpc::{Certificate, XprtsecMode};
 
     #[test]
     fn xprtsec_is_parsed_as_nfs_utils_does() {
@@ -152,14 +152,14 @@ mod tests {
             ("tls:tls", "tls"),
             ("mtls:none:tls", "none:tls:mtls"),
         ] {
-            assert_eq!(ChannelSet::parse(text.as_bytes()).unwrap().to_string(), shown);
+            assert_eq!(XprtsecModes::parse(text.as_bytes()).unwrap().to_string(), shown);
         }
         for wrong in ["", "tls:", "TLS", "all", "tls,mtls", "none:x"] {
-            assert!(ChannelSet::parse(wrong.as_bytes()).is_err(), "{wrong}");
+            assert!(XprtsecModes::parse(wrong.as_bytes()).is_err(), "{wrong}");
         }
-        let tls = ChannelSet::parse(b"tls").unwrap();
-        assert!(tls.accepts(ChannelSecurity::Tls) && !tls.accepts_plain());
-        assert!(!tls.accepts(ChannelSecurity::Mtls), "as nfs-utils: each has to be named");
+        let tls = XprtsecModes::parse(b"tls").unwrap();
+        assert!(tls.accepts(XprtsecMode::Tls) && !tls.accepts_plain());
+        assert!(!tls.accepts(XprtsecMode::Mtls), "as nfs-utils: each has to be named");
     }
 
     #[test]

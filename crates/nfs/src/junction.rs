@@ -86,8 +86,8 @@ impl<'c> Caller<'c> {
         let is_marked = crossing == Crossing::All || dir.crosses_mounts();
         match inner.access_for(&self.requester()) {
             ClientAccess::Allowed(options) => is_marked || options.nohide,
-            // the call that follows is refused for its channel
-            ClientAccess::Unresolved | ClientAccess::ChannelTooWeak => is_marked,
+            // the call that follows is refused for its transport security
+            ClientAccess::Unresolved | ClientAccess::TransportSecurityTooWeak => is_marked,
             ClientAccess::NoRule | ClientAccess::PortNotReserved => false,
         }
     }

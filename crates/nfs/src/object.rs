@@ -46,7 +46,7 @@ pub enum ClientRefused {
     /// The rule is for ports below 1024 (`secure`).
     Port,
     /// The rule does not accept the transport security of the call (`xprtsec`).
-    Channel,
+    TransportSecurity,
     /// The name services did not determine the client's rule in time.
     NoAnswer,
 }
@@ -63,7 +63,7 @@ impl ClientRefused {
         match self {
             Self::NotForClient => "not a client of this export",
             Self::Port => "its port is not below 1024 (option insecure)",
-            Self::Channel => "its call does not use the required transport security (option xprtsec)",
+            Self::TransportSecurity => "its call does not use the required transport security (option xprtsec)",
             Self::NoAnswer => "the name services did not identify this client",
         }
     }
@@ -90,7 +90,7 @@ impl From<Status> for Refused {
 impl From<ClientRefused> for Refused {
     fn from(refused: ClientRefused) -> Self {
         match refused {
-            ClientRefused::Channel => Self::Flavor,
+            ClientRefused::TransportSecurity => Self::Flavor,
             other => Self::Status(other.into()),
         }
     }
@@ -103,7 +103,7 @@ static PSEUDO_OPTIONS: LazyLock<Options> =
 impl From<ClientRefused> for Status {
     fn from(refused: ClientRefused) -> Self {
         match refused {
-            ClientRefused::NotForClient | ClientRefused::Port | ClientRefused::Channel => {
+            ClientRefused::NotForClient | ClientRefused::Port | ClientRefused::TransportSecurity => {
                 Self::Acces
             }
             ClientRefused::NoAnswer => Self::Jukebox,
@@ -315,7 +315,7 @@ impl<'c> Caller<'c> {
     pub fn requester(&self) -> Requester<'c> {
         let (address, port) = (self.peer.addr.ip(), self.peer.addr.port());
         let certificates = self.exports.certificates();
-        Requester { address, port, channel: self.peer.channel, certificates }
+        Requester { address, port, security: self.peer.security, certificates }
     }
 
     /// The reason of a refusal, after it was counted.
@@ -324,17 +324,17 @@ impl<'c> Caller<'c> {
         let why = match access {
             ClientAccess::NoRule => ClientRefused::NotForClient,
             ClientAccess::PortNotReserved => ClientRefused::Port,
-            ClientAccess::ChannelTooWeak => ClientRefused::Channel,
+            ClientAccess::TransportSecurityTooWeak => ClientRefused::TransportSecurity,
             ClientAccess::Allowed(_) | ClientAccess::Unresolved => ClientRefused::NoAnswer,
         };
-        self.too_weak.set(why == ClientRefused::Channel);
+        self.too_weak.set(why == ClientRefused::TransportSecurity);
         self.refused(export, why)
     }
 
     /// Tells who counts refusals.
     #[cold]
     fn refused(&self, export: &Export, why: ClientRefused) -> ClientRefused {
-        self.tell_refused(export, why.text(), why == ClientRefused::Channel);
+        self.tell_refused(export, why.text(), why == ClientRefused::TransportSecurity);
         why
     }
 
@@ -342,7 +342,7 @@ impl<'c> Caller<'c> {
     #[cold]
     #[inline(never)]
     fn tell_refused(&self, export: &Export, why: &'static str, is_unproven: bool) {
-        let certificate = self.peer.channel.certificate();
+        let certificate = self.peer.security.certificate();
         let certificate = certificate.and_then(|id| self.exports.certificates().find(id));
         let mut proven = Vec::new();
         if let Credential::Principal(principal) = self.credential {

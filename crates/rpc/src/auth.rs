@@ -18,7 +18,7 @@ mod protection;
 mod sys;
 mod tls;
 
-use crate::{Channel, Credential, Done, Line, Posted, Transport, Verdict};
+use crate::{TransportSecurity, Credential, Done, Line, Posted, Transport, Verdict};
 use ::sys::snapshot::{ShortReads, Snapshot};
 use proto::rpc::{Accepted, AuthStat, CallHeader, OpaqueAuth, ReplyBody, ReplyHeader, flavor};
 use std::net::SocketAddr;
@@ -49,7 +49,7 @@ pub struct CallMessage<'a> {
     /// How it came.
     pub transport: Transport,
     /// What protected it on its way.
-    pub channel: Channel,
+    pub security: TransportSecurity,
 }
 
 impl<'a> CallMessage<'a> {
@@ -173,7 +173,7 @@ impl Flavor for OnlySealed {
     }
 
     fn accept<'a>(&self, message: &CallMessage<'a>) -> Result<Acceptance<'a>, NotAccepted> {
-        if message.channel.is_plain() && message.header.procedure != 0 {
+        if message.security.is_plain() && message.header.procedure != 0 {
             return Err(AuthStat::TooWeak.into());
         }
         self.0.accept(message)

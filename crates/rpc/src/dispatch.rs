@@ -18,7 +18,7 @@ mod programs;
 use crate::auth::{Acceptance, AuthTable, CallMessage, Protection};
 use crate::reply_cache::{Key, Lookup, Origin, ReplyCache, ReplyCacheUsage};
 use crate::{
-    Call, CallHost, Channel, ConnId, Done, Duplicate, Fault, OpIndex, OpName, Outcome, Peer,
+    Call, CallHost, TransportSecurity, ConnId, Done, Duplicate, Fault, OpIndex, OpName, Outcome, Peer,
     Program, Reject, Replies, Transport, Verdict,
 };
 use answer::{accept, answer_missing, answer_not_accepted, answer_unreadable};
@@ -102,7 +102,7 @@ impl Dispatcher {
         else {
             return false;
         };
-        let args = header::read(message, Transport::Tcp, Channel::PLAIN);
+        let args = header::read(message, Transport::Tcp, TransportSecurity::PLAIN);
         let args = args.as_ref().map_or(&[][..], |message| message.args.rest());
         let plan = || self.programs.plan(program, version, procedure, args, Transport::Tcp);
         kind == CALL && plan().is_ok_and(|found| found.plan.is_urgent())
@@ -152,7 +152,7 @@ impl Dispatcher {
         host: &dyn CallHost,
         reply: &mut Writer,
     ) -> Done {
-        let message = match header::read(record, peer.transport, peer.channel) {
+        let message = match header::read(record, peer.transport, peer.security) {
             Ok(message) => message,
             Err(error) => return self.take_reply(error, record, peer.transport, host, reply),
         };

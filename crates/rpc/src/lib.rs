@@ -6,7 +6,7 @@
 pub mod auth;
 mod back_channel;
 mod call;
-mod channel;
+mod transport_security;
 mod credential;
 mod deferred;
 mod dispatch;
@@ -25,8 +25,8 @@ mod socket_buffers;
 
 pub use back_channel::{BackChannel, ConnId, Replies};
 pub use call::{Blocking, Call, CallHost, Fault, OperationCounter, WayBack};
-pub use channel::{
-    Certificate, CertificateId, Certificates, Channel, ChannelSecurity, HeldCertificate,
+pub use transport_security::{
+    Certificate, CertificateId, Certificates, TransportSecurity, XprtsecMode, HeldCertificate,
 };
 pub use credential::{AuthSys, Credential, Principal, PrincipalUser};
 pub use deferred::Deferred;

@@ -33,7 +33,7 @@ pub struct Outcome {
     pub bytes_piped: u32,
     /// The socket buffer sizes that the export asks for.
     pub buffers: SocketBufferSizes,
-    /// Whether the call is refused for what its channel gives: a procedure without a status for that ends with
+    /// Whether the call is refused because of its transport security: a procedure without a status for that ends with
     /// [`crate::Fault::TooWeak`].
     pub too_weak: bool,
     /// Why what was read was copied; `None`: it is a range of a file, or there is none.

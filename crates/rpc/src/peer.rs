@@ -1,6 +1,6 @@
 //! The two ends of a call.
 
-use crate::Channel;
+use crate::TransportSecurity;
 use std::net::SocketAddr;
 
 /// How a call came.
@@ -22,5 +22,5 @@ pub struct Peer {
     /// How it came.
     pub transport: Transport,
     /// What protected it on its way.
-    pub channel: Channel,
+    pub security: TransportSecurity,
 }

@@ -264,9 +264,9 @@ impl ReplyCache {
         args: &[u8],
     ) -> Key {
         let mut hasher = SipHasher13::new_with_keys(self.secret.0, self.secret.1);
-        // a reply is for whom the same channel leads to
+        // a reply is only for a caller with the same transport security
         let transport = match peer.transport {
-            Transport::Tcp => peer.channel.number(),
+            Transport::Tcp => peer.security.number(),
             Transport::Udp => u32::MAX,
         };
         let address = match peer.addr.ip() {

@@ -96,7 +96,7 @@ fn follow(
     if !proof::is_certified(question) {
         check_port(&options, question.port, steps)?;
     }
-    proof::check_channel(&options, question, steps)?;
+    proof::check_transport(&options, question, steps)?;
     let kerberos = &server.parts.kerberos;
     let flavor = proof::check_flavour(&options, question, kerberos, steps)?;
     let user = match &question.principal {

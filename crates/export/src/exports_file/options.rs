@@ -9,7 +9,7 @@ use crate::buffer_options::BufferSize;
 use crate::export::Fsid;
 use crate::identity::parse_uuid;
 use crate::options::{Options, Squash};
-use crate::xprtsec::{CertificatePattern, ChannelSet};
+use crate::xprtsec::{CertificatePattern, XprtsecModes};
 use std::ffi::OsString;
 use std::ops::Range;
 use std::os::unix::ffi::OsStringExt;
@@ -206,7 +206,7 @@ pub const EXPORT_OPTIONS: [ExportOption; 41] = [
          by default all. Other calls are refused. MNT of version 3 is always accepted, because clients send it \
          without TLS",
         |set, value| {
-            set.options.channels = ChannelSet::parse(value)?;
+            set.options.xprtsec = XprtsecModes::parse(value)?;
             Ok(None)
         },
     ),

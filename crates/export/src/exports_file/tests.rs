@@ -6,7 +6,7 @@ use crate::client_rules::Rule;
 use crate::clients::Client;
 use crate::export::{ExportSpec, Fsid, Source};
 use crate::options::{Options, Squash};
-use crate::xprtsec::{CertificatePattern, ChannelSet};
+use crate::xprtsec::{CertificatePattern, XprtsecModes};
 use proptest::prelude::*;
 use std::os::unix::ffi::OsStringExt;
 use vfs::Durability;
@@ -322,10 +322,10 @@ fn any_options() -> impl Strategy<Value = Options> {
     let ids = (0..u32::MAX, 0..u32::MAX);
     let sizes = (any_size(), any_size());
     let flags = any::<[bool; 9]>();
-    let channels = prop_oneof![Just("none:tls:mtls"), Just("mtls"), Just("tls:none")];
+    let xprtsec = prop_oneof![Just("none:tls:mtls"), Just("mtls"), Just("tls:none")];
     let flavors = prop_oneof![Just("sys"), Just("none"), Just("sys:none"), Just("none:sys")];
-    let all = (flags, squash, ids, sizes, flavors, channels);
-    all.prop_map(|(flags, squash, ids, sizes, flavors, channels)| {
+    let all = (flags, squash, ids, sizes, flavors, xprtsec);
+    all.prop_map(|(flags, squash, ids, sizes, flavors, xprtsec)| {
         let [read_only, sync, secure, manage_gids, acl, auth_nlm, crossmnt, nohide, utf8_names] =
             flags;
         Options {
@@ -344,7 +344,7 @@ fn any_options() -> impl Strategy<Value = Options> {
             flavors: parse(format!("/a *(sec={flavors})").as_bytes()).entries[0].rules[0]
                 .options
                 .flavors,
-            channels: ChannelSet::parse(channels.as_bytes()).unwrap(),
+            xprtsec: XprtsecModes::parse(xprtsec.as_bytes()).unwrap(),
             buffers: BufferSizes { receive: sizes.0, send: sizes.1 },
         }
     })

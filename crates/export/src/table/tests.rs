@@ -9,7 +9,7 @@ use crate::identity::Identity;
 use crate::options::Options;
 use crate::table_changes::table_changes;
 use crate::xprtsec::CertificatePattern;
-use rpc::{Certificate, Certificates, Channel};
+use rpc::{Certificate, Certificates, TransportSecurity};
 use std::cell::Cell;
 use std::sync::Arc;
 use vfs::{Backend, Fid, Status};
@@ -196,7 +196,7 @@ fn an_fsid_is_the_same_on_every_server() {
 }
 
 fn requester<'r>(ip: &str, port: u16, certificates: &'r Certificates) -> Requester<'r> {
-    Requester { address: ip.parse().unwrap(), port, channel: Channel::PLAIN, certificates }
+    Requester { address: ip.parse().unwrap(), port, security: TransportSecurity::PLAIN, certificates }
 }
 
 #[test]
@@ -213,11 +213,11 @@ fn access_depends_on_transport_security_and_certificate() {
     };
     let backup = certificates.hold(certificate("backup.lab", 1)).unwrap();
     let other = certificates.hold(certificate("other.lab", 2)).unwrap();
-    let channels = [
-        Channel::PLAIN,
-        Channel::TLS,
-        Channel::of_certificate(other.id()),
-        Channel::of_certificate(backup.id()),
+    let securities = [
+        TransportSecurity::PLAIN,
+        TransportSecurity::TLS,
+        TransportSecurity::of_certificate(other.id()),
+        TransportSecurity::of_certificate(backup.id()),
     ];
     let text = "/a 10.0.0.0/8(insecure,xprtsec=tls:mtls) \
                 10.0.0.0/8(insecure,rw,xprtsec=mtls,tls-name=backup.*,all_squash,anonuid=900)\n\
@@ -225,8 +225,8 @@ fn access_depends_on_transport_security_and_certificate() {
     let parsed = exports_file::parse(text.as_bytes());
     assert!(parsed.errors.is_empty(), "{:?}", parsed.errors);
     let table = build(&parsed.entries, &identity(), None);
-    let access = |export: usize, channel, address: &str| {
-        let who = Requester { channel, ..requester(address, 2000, &certificates) };
+    let access = |export: usize, security, address: &str| {
+        let who = Requester { security, ..requester(address, 2000, &certificates) };
         let export = &table.exports()[export];
         // twice: the second answer is out of the cache
         let (first, second) = (export.access_for(&who), export.access_for(&who));
@@ -236,8 +236,8 @@ fn access_depends_on_transport_security_and_certificate() {
             refused => format!("{refused:?}"),
         }
     };
-    let of = |export, address| channels.map(|channel| access(export, channel, address));
-    assert_eq!(of(0, "10.1.1.1"), ["ChannelTooWeak", "65534", "65534", "900"]);
+    let of = |export, address| securities.map(|security| access(export, security, address));
+    assert_eq!(of(0, "10.1.1.1"), ["TransportSecurityTooWeak", "65534", "65534", "900"]);
     assert_eq!(of(0, "11.1.1.1"), ["NoRule"; 4]);
     // a certificate stands for a privileged port
     assert_eq!(of(1, "11.1.1.1"), ["NoRule", "NoRule", "NoRule", "65534"]);

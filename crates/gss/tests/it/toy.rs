@@ -191,7 +191,7 @@ impl Server {
         let mut reply = Writer::new();
         let addr = "192.0.2.7:700".parse().unwrap();
         let peer =
-            Peer { addr, local: addr, transport: Transport::Tcp, channel: rpc::Channel::PLAIN };
+            Peer { addr, local: addr, transport: Transport::Tcp, security: rpc::TransportSecurity::PLAIN };
         let done = self.dispatcher.dispatch(record, &peer, 0, &self.host, &mut reply);
         (done, reply.bytes().to_vec())
     }

@@ -68,7 +68,7 @@ fn call(nsm: &Arc<Nsm>, from: (u8, u16), number: u32, args: &impl Encode) -> Vec
         addr,
         local: (address(250), 2049).into(),
         transport: Transport::Udp,
-        channel: rpc::Channel::PLAIN,
+        security: rpc::TransportSecurity::PLAIN,
     };
     let mut call = Call::new(1, &peer, Credential::Anonymous, &NeverBlocks);
     let (mut wire, mut reply) = (Writer::new(), Writer::new());

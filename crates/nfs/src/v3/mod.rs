@@ -65,7 +65,7 @@ pub(crate) fn finish<T: Encode, F: Encode>(
     reply: &mut Writer,
     result: &Res<T, F>,
 ) -> Result<(), Fault> {
-    // only a failure can be one of the channel (`xprtsec`), which has no status of its own
+    // only a failure can be one of the transport security (`xprtsec`), which has no status of its own
     if result.status() == Nfsstat3::Acces && call.outcome.too_weak {
         return Err(Fault::TooWeak);
     }

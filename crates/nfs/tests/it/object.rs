@@ -17,7 +17,7 @@ static PEER: Peer = Peer {
     addr: SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 700)),
     local: SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 2049)),
     transport: Transport::Tcp,
-    channel: rpc::Channel::PLAIN,
+    security: rpc::TransportSecurity::PLAIN,
 };
 
 fn call(uid: u32, groups: &[u32]) -> Call<'static> {

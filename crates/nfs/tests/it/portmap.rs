@@ -36,7 +36,7 @@ fn program() -> impl Program {
 }
 
 fn from(transport: Transport, addr: &str, local: &str) -> Peer {
-    Peer { addr: at(addr), local: at(local), transport, channel: rpc::Channel::PLAIN }
+    Peer { addr: at(addr), local: at(local), transport, security: rpc::TransportSecurity::PLAIN }
 }
 
 fn near(transport: Transport) -> Peer {

@@ -9,7 +9,7 @@ use export::{Exports, Options};
 use proto::mount::{AUTH_NONE, AUTH_SYS, DirPath, Mount3Result, procedure as mount};
 use proto::nfs2::{self, Nfsstat2};
 use proto::nfs3::{Bytes, Fh, Nfsstat3, procedure as p};
-use rpc::{AuthSys, Call, Channel, Credential, Fault, Peer, Program, Transport};
+use rpc::{AuthSys, Call, TransportSecurity, Credential, Fault, Peer, Program, Transport};
 use std::sync::Arc;
 use xdr::{Reader, Writer};
 
@@ -26,7 +26,7 @@ fn peer() -> Peer {
         addr: "127.0.0.1:700".parse().unwrap(),
         local: "127.0.0.1:2049".parse().unwrap(),
         transport: Transport::Tcp,
-        channel: Channel::PLAIN,
+        security: TransportSecurity::PLAIN,
     }
 }
 
@@ -106,7 +106,7 @@ fn mnt_lists_the_flavors_of_the_export_for_any_credential() {
 fn calls_by_a_channel_that_is_not_accepted_are_too_weak_and_mnt_is_answered() {
     let parsed = parse(b"/mem *(insecure,xprtsec=tls:mtls)");
     assert_eq!(parsed.errors, []);
-    let options = Options { channels: parsed.entries[0].rules[0].options.channels, ..RW };
+    let options = Options { xprtsec: parsed.entries[0].rules[0].options.xprtsec, ..RW };
     let exports = Arc::new(of(&[("/mem", mem(), options)]));
     let table = exports.load();
     let export = &table.exports()[0];
@@ -115,18 +115,18 @@ fn calls_by_a_channel_that_is_not_accepted_are_too_weak_and_mnt_is_answered() {
     let mut short = [0; nfs2::FHSIZE];
     short[..root.bytes().len()].copy_from_slice(root.bytes());
     let long: Fh<'_> = Bytes(root.bytes());
-    let run = |channel, row: (u32, u32), args: &[u8]| {
-        let peer = Peer { channel, ..peer() };
+    let run = |security, row: (u32, u32), args: &[u8]| {
+        let peer = Peer { security, ..peer() };
         let mut call = Call::new(1, &peer, sys(), &Awake);
         let row = program.row(row.0, row.1).unwrap().id;
         let mut reply = Writer::new();
         program.run(row, &mut call, &mut Reader::new(args), &mut reply)?;
         Ok(status(reply.bytes()))
     };
-    for (channel, wanted) in [(Channel::PLAIN, Err(Fault::TooWeak)), (Channel::TLS, Ok(0))] {
-        assert_eq!(run(channel, (3, p::GETATTR), &wire(&long)), wanted);
-        assert_eq!(run(channel, (3, p::FSINFO), &wire(&long)), wanted);
-        assert_eq!(run(channel, (2, p::GETATTR), &short), wanted);
+    for (security, wanted) in [(TransportSecurity::PLAIN, Err(Fault::TooWeak)), (TransportSecurity::TLS, Ok(0))] {
+        assert_eq!(run(security, (3, p::GETATTR), &wire(&long)), wanted);
+        assert_eq!(run(security, (3, p::FSINFO), &wire(&long)), wanted);
+        assert_eq!(run(security, (2, p::GETATTR), &short), wanted);
     }
     let program = mount_program(Arc::new(Mount::new(exports.clone())));
     let reply = ask(&program, sys(), (3, mount::MNT), &wire(&DirPath(b"/mem")));

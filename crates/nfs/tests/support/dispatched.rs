@@ -56,7 +56,7 @@ impl Dispatched {
             addr: "127.0.0.1:700".parse().unwrap(),
             local: "127.0.0.1:2049".parse().unwrap(),
             transport: Transport::Tcp,
-            channel: rpc::Channel::PLAIN,
+            security: rpc::TransportSecurity::PLAIN,
         };
         Self { nfs, dispatcher, root, peer, user: (0, 0) }
     }

@@ -1,7 +1,7 @@
 //! Exports for tests, to this machine only, with a key that dies with the test.
 
 use export::{
-    BufferSize, BufferSizes, CertificatePattern, ChannelSet, Client, ExportSpec, Exports,
+    BufferSize, BufferSizes, CertificatePattern, XprtsecModes, Client, ExportSpec, Exports,
     FlavorList, Fsid, Identity, Key, Options, Rule, Source, Squash, Table,
 };
 use std::convert::Infallible;
@@ -23,7 +23,7 @@ pub const RW: Options = Options {
     nohide: false,
     utf8_names: false,
     flavors: FlavorList::DEFAULT,
-    channels: ChannelSet::ALL,
+    xprtsec: XprtsecModes::ALL,
     buffers: BufferSizes { receive: BufferSize::Unset, send: BufferSize::Unset },
 };
 /// The same without changes.

@@ -116,7 +116,7 @@ impl TestServer {
             addr: self.client.parse().unwrap(),
             local: "127.0.0.1:2049".parse().unwrap(),
             transport: self.transport,
-            channel: rpc::Channel::PLAIN,
+            security: rpc::TransportSecurity::PLAIN,
         };
         let sys = AuthSys::new(b"test", self.uid, self.uid, &[]).unwrap();
         let mut call = Call::new(1, &peer, Credential::Sys(sys), &Awake);

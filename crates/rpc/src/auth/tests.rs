@@ -1,7 +1,7 @@
 //! The flavours' verdicts, and the table while calls run.
 
 use super::{Acceptance, AddError, AuthTable, CallMessage, Flavor, NotAccepted};
-use crate::{AuthSys, Channel, Credential, Transport};
+use crate::{AuthSys, TransportSecurity, Credential, Transport};
 use proto::rpc::{AuthStat, CallHeader, OpaqueAuth};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};
@@ -28,7 +28,7 @@ fn accept<T>(
         args,
         record: &[],
         transport: Transport::Tcp,
-        channel: Channel::PLAIN,
+        security: TransportSecurity::PLAIN,
     };
     match table.accept(&message) {
         Ok(Acceptance::Plain(credential)) => Ok(of(credential)),

@@ -128,7 +128,7 @@ pub(super) fn answer_not_accepted(
 
 /// Whether what follows on this way can be TLS.
 fn can_start_tls(peer: &Peer) -> bool {
-    peer.transport == Transport::Tcp && peer.channel.is_plain()
+    peer.transport == Transport::Tcp && peer.security.is_plain()
 }
 
 /// Answers a record that is not a readable call.

@@ -2,7 +2,7 @@
 //! to be answered as far as its header was readable.
 
 use crate::auth::CallMessage;
-use crate::{Channel, Transport};
+use crate::{TransportSecurity, Transport};
 use proto::rpc::{AUTH_BODY_MAX, AuthStat, CALL, CallHeader, OpaqueAuth, REPLY, RPC_VERSION};
 use xdr::{Error, Reader};
 
@@ -43,7 +43,7 @@ impl From<Error> for HeaderError {
 pub(super) fn read(
     record: &[u8],
     transport: Transport,
-    channel: Channel,
+    security: TransportSecurity,
 ) -> Result<CallMessage<'_>, HeaderError> {
     let mut r = Reader::new(record);
     let Ok([xid, kind, rpc_version, program, version, procedure]) = r.words() else {
@@ -53,7 +53,7 @@ pub(super) fn read(
     let credential = auth(&mut r, xid, AuthStat::BadCred)?;
     let verifier = auth(&mut r, xid, AuthStat::BadVerf)?;
     let header = CallHeader { xid, program, version, procedure, credential, verifier };
-    Ok(CallMessage { header, args: r, record, transport, channel })
+    Ok(CallMessage { header, args: r, record, transport, security })
 }
 
 /// Whether the first words are those of a call of this version of RPC.

@@ -6,7 +6,7 @@ use super::{Dispatcher, header, run_with};
 use crate::auth::CallMessage;
 use crate::large_argument::{Begun, LargeArgument, PartialRecord};
 use crate::{
-    Blocking, Call, CallHost, Channel, Credential, Done, Peer, Reject, Transport, Verdict,
+    Blocking, Call, CallHost, TransportSecurity, Credential, Done, Peer, Reject, Transport, Verdict,
 };
 use proto::rpc::{Accepted, AuthStat, CallHeader};
 use std::ops::Range;
@@ -59,7 +59,7 @@ impl Dispatcher {
         large: &mut LargeArgument,
     ) {
         let PartialRecord { so_far, missing, .. } = partial;
-        let Some((message, credential, found)) = self.may_begin(so_far, peer.channel) else {
+        let Some((message, credential, found)) = self.may_begin(so_far, peer.security) else {
             return large.end();
         };
         let mut args = message.args;
@@ -84,9 +84,9 @@ impl Dispatcher {
     fn may_begin<'r>(
         &self,
         so_far: &'r [u8],
-        channel: Channel,
+        security: TransportSecurity,
     ) -> Option<(CallMessage<'r>, Credential<'r>, Found<'_>)> {
-        let message = header::read(so_far, Transport::Tcp, channel).ok()?;
+        let message = header::read(so_far, Transport::Tcp, security).ok()?;
         let credential = self.auth.accept_beginning(&message)?;
         let CallHeader { program, version, procedure, .. } = message.header;
         let args = message.args.rest();
@@ -104,7 +104,7 @@ impl Dispatcher {
         host: &dyn CallHost,
         reply: &mut Writer,
     ) -> Done {
-        let Ok(message) = header::read(record, peer.transport, peer.channel) else {
+        let Ok(message) = header::read(record, peer.transport, peer.security) else {
             return Done::new(Verdict::Silence, None, Some(Reject::Malformed));
         };
         let xid = message.header.xid;

@@ -30,7 +30,7 @@ fn peer(from: &str) -> Peer {
         addr: addr(from),
         local: addr("10.0.0.1:2049"),
         transport: Transport::Tcp,
-        channel: crate::Channel::PLAIN,
+        security: crate::TransportSecurity::PLAIN,
     }
 }
 

@@ -4,7 +4,7 @@ use crate::toy::seal::{SEAL, SealFlavor, control, message, open, reply_verifier,
 use crate::toy::{PROGRAM, Toy, peer, procedure};
 use bowline_rpc::auth::{AuthTls, STARTTLS};
 use bowline_rpc::{
-    Channel, DispatchSettings, Done, Duplicate, LargeArgument, Peer, Reject, Transport, Verdict,
+    TransportSecurity, DispatchSettings, Done, Duplicate, LargeArgument, Peer, Reject, Transport, Verdict,
 };
 use proto::rpc::{Accepted, AuthStat, OpaqueAuth, ReplyBody, ReplyHeader, flavor};
 use xdr::{Reader, Writer};
@@ -181,7 +181,7 @@ fn control_messages_are_answered_by_the_flavour() {
     assert_eq!(accepted(&reply, 1), (Accepted::Success, b"nekot".to_vec()));
 }
 
-/// Asks as somebody at the other end of a channel.
+/// Sends a call with this transport security.
 fn ask_through(toy: &Toy, peer: Peer, record: &[u8]) -> (Done, Vec<u8>) {
     let mut reply = Writer::new();
     let done = toy.dispatch_from(peer, record, &mut reply);
@@ -220,7 +220,7 @@ fn a_probe_for_tls_is_answered_where_it_can_begin_and_refused_elsewhere() {
         (plain, probe(0, &tls, &other)),
         (plain, probe(0, &tls, &full)),
         (peer(Transport::Udp, 700), right.clone()),
-        (Peer { channel: Channel::TLS, ..plain }, right.clone()),
+        (Peer { security: TransportSecurity::TLS, ..plain }, right.clone()),
     ] {
         let (done, _) = ask_through(&toy, peer, &record);
         assert_eq!((done.verdict, done.rejected), (Verdict::Reply, refused), "{peer:?}");

@@ -7,7 +7,7 @@
 
 use crate::addresses::canonical;
 use crate::conn::seal::{Arrived, Seal};
-use rpc::{Channel, Peer, Transport};
+use rpc::{TransportSecurity, Peer, Transport};
 use std::io::{self, IoSlice};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -51,7 +51,7 @@ impl ByteStream {
             addr: canonical(addr),
             local: canonical(local),
             transport: Transport::Tcp,
-            channel: Channel::PLAIN,
+            security: TransportSecurity::PLAIN,
         })
     }
 
@@ -73,8 +73,8 @@ impl ByteStream {
     }
 
     /// What protects its bytes.
-    pub fn channel(&self) -> Channel {
-        self.seal.get().map_or(Channel::PLAIN, |seal| seal.channel)
+    pub fn security(&self) -> TransportSecurity {
+        self.seal.get().map_or(TransportSecurity::PLAIN, |seal| seal.security)
     }
 
     /// Receives what has arrived, at most a buffer full, which of a sealed stream has room for a record.

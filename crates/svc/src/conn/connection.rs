@@ -147,7 +147,7 @@ impl Conn {
 
     /// Both ends, and what protects what comes from there now.
     pub fn caller(&self) -> Peer {
-        Peer { channel: self.stream.channel(), ..self.peer }
+        Peer { security: self.stream.security(), ..self.peer }
     }
 
     /// Whether so much went through its TLS session that its client should begin another.

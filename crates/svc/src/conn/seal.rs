@@ -11,7 +11,7 @@
 
 use crate::limits::{RECEIVE_BYTES, SEALED_AT_ONCE};
 use crate::sync::lock;
-use rpc::{Channel, HeldCertificate};
+use rpc::{TransportSecurity, HeldCertificate};
 use std::cell::RefCell;
 use std::io::{self, ErrorKind, IoSlice};
 use std::net::TcpStream;
@@ -27,7 +27,7 @@ thread_local! {
 
 /// The record layer of a connection.
 pub(crate) struct Seal {
-    pub channel: Channel,
+    pub security: TransportSecurity,
     /// Who the client is, if it has shown a certificate.
     pub certificate: Option<HeldCertificate>,
     /// The cipher suite.
@@ -56,12 +56,12 @@ pub(crate) struct Arrived {
 
 impl Seal {
     pub fn new(session: Session, certificate: Option<HeldCertificate>) -> Self {
-        let channel =
-            certificate.as_ref().map_or(Channel::TLS, |held| Channel::of_certificate(held.id()));
+        let security =
+            certificate.as_ref().map_or(TransportSecurity::TLS, |held| TransportSecurity::of_certificate(held.id()));
         let suite = session.suite();
         let state =
             State { session, unsent: Vec::new(), gone: 0, unsent_plain: 0, peer_closed: false };
-        Self { channel, certificate, suite, state: Mutex::new(state) }
+        Self { security, certificate, suite, state: Mutex::new(state) }
     }
 
     /// Receives what has arrived, at most a buffer full, which has room for a record at least.

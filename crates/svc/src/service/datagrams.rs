@@ -233,7 +233,7 @@ impl<'b> DatagramRound<'b> {
             addr: from,
             local: SocketAddr::new(local, self.socket.local.port()),
             transport: Transport::Udp,
-            channel: rpc::Channel::PLAIN,
+            security: rpc::TransportSecurity::PLAIN,
         }
     }
 

@@ -31,7 +31,7 @@ fn peer(host: u8) -> CallerAddress {
         addr,
         local,
         transport: Transport::Tcp,
-        channel: rpc::Channel::PLAIN,
+        security: rpc::TransportSecurity::PLAIN,
     })
 }
 
@@ -275,7 +275,7 @@ fn a_call_has_auth_sys_root_and_the_address_used_by_the_client() {
         addr,
         local,
         transport: Transport::Udp,
-        channel: rpc::Channel::PLAIN,
+        security: rpc::TransportSecurity::PLAIN,
     });
     for transport in [Transport::Udp, Transport::Tcp] {
         let how = How { to: used, ..How::known(machine.addr.port(), transport) };
@@ -463,7 +463,7 @@ fn ten_thousand_calls_at_once_are_bounded_and_all_done() {
             addr: host,
             local: host,
             transport: Transport::Udp,
-            channel: rpc::Channel::PLAIN,
+            security: rpc::TransportSecurity::PLAIN,
         });
         let port = machine.addr.port();
         let how = How { to, timeout_ms: 4000, ..How::known(port, Transport::Tcp) };

@@ -16,7 +16,7 @@ fn record(name: &str) -> AuditRecord {
         addr: "[::ffff:192.0.2.7]:700".parse().unwrap(),
         local: "192.0.2.1:2049".parse().unwrap(),
         transport: Transport::Udp,
-        channel: rpc::Channel::PLAIN,
+        security: rpc::TransportSecurity::PLAIN,
     };
     let path = Some(Path::new("/srv").join(name));
     AuditRecord {

@@ -5,12 +5,12 @@ use super::path::User;
 use super::steps::{Steps, Stop};
 use crate::serve::kerberos::Kerberos;
 use admin::api::ExplainQuestion;
-use export::{ChannelSet, Flavor, Options};
-use rpc::{Certificate, ChannelSecurity, Credential, Principal};
+use export::{XprtsecModes, Flavor, Options};
+use rpc::{Certificate, XprtsecMode, Credential, Principal};
 
-/// The channels, in the words of `xprtsec=`.
-const CHANNELS: [ChannelSecurity; 3] =
-    [ChannelSecurity::None, ChannelSecurity::Tls, ChannelSecurity::Mtls];
+/// The modes, named as in `xprtsec=`.
+const MODES: [XprtsecMode; 3] =
+    [XprtsecMode::None, XprtsecMode::Tls, XprtsecMode::Mtls];
 /// The flavours, in the words of `sec=`.
 const FLAVORS: [Flavor; 5] =
     [Flavor::Sys, Flavor::None, Flavor::Krb5, Flavor::Krb5i, Flavor::Krb5p];
@@ -29,37 +29,37 @@ pub fn certificate(question: &ExplainQuestion) -> Option<Certificate> {
     })
 }
 
-/// The channel that was asked about.
-fn channel(question: &ExplainQuestion) -> Option<ChannelSecurity> {
-    let named = CHANNELS.into_iter().find(|channel| channel.name() == question.channel);
-    named.or_else(|| question.certificate.as_ref().map(|_| ChannelSecurity::Mtls))
+/// The mode that was asked about.
+fn mode(question: &ExplainQuestion) -> Option<XprtsecMode> {
+    let named = MODES.into_iter().find(|mode| mode.name() == question.channel);
+    named.or_else(|| question.certificate.as_ref().map(|_| XprtsecMode::Mtls))
 }
 
 /// Whether the client has shown a certificate, so that its port does not matter.
 pub fn is_certified(question: &ExplainQuestion) -> bool {
-    channel(question) == Some(ChannelSecurity::Mtls)
+    mode(question) == Some(XprtsecMode::Mtls)
 }
 
-pub fn check_channel(
+pub fn check_transport(
     options: &Options,
     question: &ExplainQuestion,
     steps: &mut Steps,
 ) -> Result<(), Stop> {
-    let demand = options.channels;
+    let demand = options.xprtsec;
     let mounts = || demand.to_string().replace(':', " or xprtsec=");
-    match channel(question) {
-        Some(channel) if demand.accepts(channel) => {
-            steps.ok("transport", format!("{}, of xprtsec={demand}", channel.name()));
+    match mode(question) {
+        Some(mode) if demand.accepts(mode) => {
+            steps.ok("transport", format!("{}, of xprtsec={demand}", mode.name()));
         }
-        Some(channel) => {
+        Some(mode) => {
             let text = format!(
                 "{} is not in xprtsec={demand}: mount with -o xprtsec={}, or add it to the rule",
-                channel.name(),
+                mode.name(),
                 mounts()
             );
             return Err(steps.no("transport", text));
         }
-        None if demand == ChannelSet::ALL => {}
+        None if demand == XprtsecModes::ALL => {}
         None if demand.accepts_plain() => {
             steps.ok("transport", format!("any of xprtsec={demand}"));
         }

@@ -107,7 +107,7 @@ impl MountServer {
             addr: SocketAddr::new(caller.ip.parse().unwrap(), caller.port),
             local: "10.0.0.1:2049".parse().unwrap(),
             transport: caller.transport,
-            channel: rpc::Channel::PLAIN,
+            security: rpc::TransportSecurity::PLAIN,
         };
         let credential = sys.map_or(Credential::Anonymous, Credential::Sys);
         let mut call = Call::new(1, &peer, credential, &self.sleeps);

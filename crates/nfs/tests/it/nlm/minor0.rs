@@ -99,7 +99,7 @@ impl Client {
             addr: "127.0.0.1:900".parse().unwrap(),
             local: "127.0.0.1:2049".parse().unwrap(),
             transport: Transport::Tcp,
-            channel: rpc::Channel::PLAIN,
+            security: rpc::TransportSecurity::PLAIN,
         };
         let sys = AuthSys::new(b"test", self.uid, self.uid, &[]).unwrap();
         let mut call = Call::new(1, &peer, Credential::Sys(sys), &Awake);

@@ -195,7 +195,7 @@ impl Rig {
             addr: who.addr.parse().unwrap(),
             local: "127.0.0.1:2049".parse().unwrap(),
             transport: Transport::Tcp,
-            channel: rpc::Channel::PLAIN,
+            security: rpc::TransportSecurity::PLAIN,
         };
         let sys = AuthSys::new(b"test", who.uid, who.uid, &[]).unwrap();
         let mut call = Call::new(1, &peer, Credential::Sys(sys), &Awake);

@@ -20,7 +20,7 @@ fn status(rig: &Rig, addr: &str, procedure: u32, args: &impl Encode) -> u32 {
         addr: addr.parse().unwrap(),
         local: "127.0.0.1:2049".parse().unwrap(),
         transport: Transport::Tcp,
-        channel: rpc::Channel::PLAIN,
+        security: rpc::TransportSecurity::PLAIN,
     };
     let sys = AuthSys::new(b"test", 0, 0, &[]).unwrap();
     let mut call = Call::new(1, &peer, Credential::Sys(sys), &Awake);

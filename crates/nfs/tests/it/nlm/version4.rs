@@ -37,7 +37,7 @@ pub(super) fn compound(rig: &Rig, operations: &[Vec<u8>]) -> (Nfsstat4, Vec<u8>)
         addr: "127.0.0.1:900".parse().unwrap(),
         local: "127.0.0.1:2049".parse().unwrap(),
         transport: Transport::Tcp,
-        channel: rpc::Channel::PLAIN,
+        security: rpc::TransportSecurity::PLAIN,
     };
     let sys = AuthSys::new(b"test", 0, 0, &[]).unwrap();
     let mut call = Call::new(1, &peer, Credential::Sys(sys), &Awake);

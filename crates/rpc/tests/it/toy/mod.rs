@@ -486,6 +486,6 @@ pub fn peer(transport: Transport, port: u16) -> Peer {
         addr: ([10, 0, 0, 2], port).into(),
         local: ([10, 0, 0, 1], 2049).into(),
         transport,
-        channel: bowline_rpc::Channel::PLAIN,
+        security: bowline_rpc::TransportSecurity::PLAIN,
     }
 }

@@ -185,7 +185,7 @@ fn wait(state: &State, call: &mut Call<'_>, args: &mut Reader<'_>, reply: &mut W
 }
 
 fn wait_in(state: &State, call: &mut Call<'_>, args: &mut Reader<'_>, reply: &mut Writer) -> Ran {
-    if !call.peer.channel.is_plain() {
+    if !call.peer.security.is_plain() {
         state.sealed.fetch_add(1, Ordering::SeqCst);
     }
     let let_in = call.blocking.will_block_in(u16::try_from(args.u32()?).unwrap());

@@ -1,6 +1,6 @@
 //! What protects the bytes of calls in transit (RFC 9289), and the client certificates.
 //!
-//! A call carries a [`Channel`]: a small number that is cheap to compare and copy. The table of [`Certificates`] maps it
+//! A call carries a [`TransportSecurity`]: a small number that is cheap to compare and copy. The table of [`Certificates`] maps it
 //! to a certificate; that is looked up once per client and export, not per call.
 //!
 //! Invariants: a certificate has the same number on all of its connections while the table remembers it; a number is
@@ -12,12 +12,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// The most certificates without a connection that are remembered.
 const REMEMBERED_MAX: usize = 1024;
-/// The first number of a certificate; lower numbers are channels without one.
+/// The first number of a certificate; lower numbers are values without a certificate.
 const FIRST: u32 = 2;
 
 /// What protects the bytes of a call in transit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct Channel(u32);
+pub struct TransportSecurity(u32);
 
 /// The number of a certificate in the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -25,7 +25,7 @@ pub struct CertificateId(NonZeroU32);
 
 /// The kind of transport security, named as in `xprtsec` in exports(5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum ChannelSecurity {
+pub enum XprtsecMode {
     /// No protection.
     None,
     /// TLS without a client certificate.
@@ -34,7 +34,7 @@ pub enum ChannelSecurity {
     Mtls,
 }
 
-impl Channel {
+impl TransportSecurity {
     /// No protection.
     pub const PLAIN: Self = Self(0);
     /// TLS without a client certificate.
@@ -59,21 +59,21 @@ impl Channel {
     }
 
     /// The kind.
-    pub const fn security(self) -> ChannelSecurity {
+    pub const fn mode(self) -> XprtsecMode {
         match self.0 {
-            0 => ChannelSecurity::None,
-            1 => ChannelSecurity::Tls,
-            _ => ChannelSecurity::Mtls,
+            0 => XprtsecMode::None,
+            1 => XprtsecMode::Tls,
+            _ => XprtsecMode::Mtls,
         }
     }
 
-    /// A number that is unique per channel.
+    /// A number that is unique per value.
     pub const fn number(self) -> u32 {
         self.0
     }
 }
 
-impl ChannelSecurity {
+impl XprtsecMode {
     /// Its name in `xprtsec`.
     pub const fn name(self) -> &'static str {
         match self {
@@ -223,7 +223,7 @@ impl Drop for HeldCertificate {
 
 #[cfg(test)]
 mod tests {
-    use super::{Certificate, Certificates, Channel, ChannelSecurity, REMEMBERED_MAX};
+    use super::{Certificate, Certificates, TransportSecurity, XprtsecMode, REMEMBERED_MAX};
     use std::sync::Arc;
 
     fn certificate(number: u16) -> Certificate {
@@ -241,16 +241,16 @@ mod tests {
     }
 
     #[test]
-    fn each_channel_has_its_security_and_number() {
-        assert_eq!(Channel::PLAIN.security(), ChannelSecurity::None);
-        assert_eq!(Channel::TLS.security(), ChannelSecurity::Tls);
-        assert_eq!((Channel::PLAIN.certificate(), Channel::TLS.certificate()), (None, None));
+    fn each_value_has_its_mode_and_number() {
+        assert_eq!(TransportSecurity::PLAIN.security(), XprtsecMode::None);
+        assert_eq!(TransportSecurity::TLS.security(), XprtsecMode::Tls);
+        assert_eq!((TransportSecurity::PLAIN.certificate(), TransportSecurity::TLS.certificate()), (None, None));
         let table = Arc::new(Certificates::default());
         let held = table.hold(certificate(1)).unwrap();
-        let channel = Channel::of_certificate(held.id());
-        assert_eq!(channel.security(), ChannelSecurity::Mtls);
-        assert_eq!(channel.certificate(), Some(held.id()));
-        assert!(!channel.is_plain());
+        let security = TransportSecurity::of_certificate(held.id());
+        assert_eq!(security.mode(), XprtsecMode::Mtls);
+        assert_eq!(security.certificate(), Some(held.id()));
+        assert!(!security.is_plain());
     }
 
     #[test]
