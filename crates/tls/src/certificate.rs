@@ -12,7 +12,7 @@ const TEXT_MAX: usize = 512;
 
 /// Why a certificate is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NotCertificate {
+pub enum InvalidCertificate {
     /// It is not a valid X.509 certificate.
     #[error("it is not a valid X.509 certificate")]
     Form,
@@ -27,15 +27,15 @@ pub enum NotCertificate {
 /// Parses a certificate.
 ///
 /// # Errors
-/// [`NotCertificate`], except [`NotCertificate::Wildcard`].
-pub fn read_certificate(der: &CertificateDer<'_>) -> Result<Certificate, NotCertificate> {
-    let (_, read) = X509Certificate::from_der(der).map_err(|_| NotCertificate::Form)?;
+/// [`InvalidCertificate`], except [`InvalidCertificate::Wildcard`].
+pub fn read_certificate(der: &CertificateDer<'_>) -> Result<Certificate, InvalidCertificate> {
+    let (_, read) = X509Certificate::from_der(der).map_err(|_| InvalidCertificate::Form)?;
     let mut names = Vec::new();
-    let alternative = read.subject_alternative_name().map_err(|_| NotCertificate::Form)?;
+    let alternative = read.subject_alternative_name().map_err(|_| InvalidCertificate::Form)?;
     let listed = alternative.map(|extension| extension.value.general_names.as_slice());
     let listed = listed.unwrap_or_default();
     if listed.len() > NAMES_MAX {
-        return Err(NotCertificate::ManyNames);
+        return Err(InvalidCertificate::ManyNames);
     }
     for name in listed {
         match name {
@@ -46,7 +46,7 @@ pub fn read_certificate(der: &CertificateDer<'_>) -> Result<Certificate, NotCert
     }
     let mut fingerprint = [0; 32];
     let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, der);
-    fingerprint.copy_from_slice(digest.as_ref().get(..32).ok_or(NotCertificate::Form)?);
+    fingerprint.copy_from_slice(digest.as_ref().get(..32).ok_or(InvalidCertificate::Form)?);
     Ok(Certificate {
         subject: printable(&read.subject().to_string()),
         common_name: common_name(read.subject()),
@@ -59,10 +59,10 @@ pub fn read_certificate(der: &CertificateDer<'_>) -> Result<Certificate, NotCert
 }
 
 /// Parses a client's certificate; wildcard names are refused.
-pub(crate) fn read_client(der: &CertificateDer<'_>) -> Result<Certificate, NotCertificate> {
+pub(crate) fn read_client(der: &CertificateDer<'_>) -> Result<Certificate, InvalidCertificate> {
     let read = read_certificate(der)?;
     match read.names.iter().find(|name| name.contains('*')) {
-        Some(name) => Err(NotCertificate::Wildcard(name.clone())),
+        Some(name) => Err(InvalidCertificate::Wildcard(name.clone())),
         None => Ok(read),
     }
 }

@@ -24,7 +24,7 @@ pub struct ClientFiles {
 
 /// The certificate that a server has sent.
 #[derive(Debug, Clone, Default)]
-pub struct Seen {
+pub struct ShownCertificate {
     /// Its chain, the server's own certificate first.
     pub chain: Vec<Certificate>,
     /// Why the chain is not accepted, as text; `None` if it is accepted or no authority is configured.
@@ -34,19 +34,19 @@ pub struct Seen {
 /// TLS configuration of a client.
 pub struct ClientTls {
     config: Arc<ClientConfig>,
-    look: Arc<Look>,
+    look: Arc<RecordingVerifier>,
 }
 
 /// Verifies a server's certificate and records it.
 #[derive(Debug)]
-struct Look {
+struct RecordingVerifier {
     /// `None`: nothing is verified.
     inner: Option<Arc<WebPkiServerVerifier>>,
     /// Whether a certificate that is not accepted fails the handshake.
     strict: bool,
     schemes: Vec<SignatureScheme>,
     algorithms: rustls::crypto::WebPkiSupportedAlgorithms,
-    seen: Mutex<Seen>,
+    seen: Mutex<ShownCertificate>,
 }
 
 impl ClientTls {
@@ -74,7 +74,7 @@ impl ClientTls {
             }
         };
         let schemes = algorithms.supported_schemes();
-        let look = Arc::new(Look { inner, strict, schemes, algorithms, seen: Mutex::default() });
+        let look = Arc::new(RecordingVerifier { inner, strict, schemes, algorithms, seen: Mutex::default() });
         let nowhere = PathBuf::from("TLS 1.3");
         let builder = ClientConfig::builder_with_provider(provider)
             .with_protocol_versions(&[&TLS13])
@@ -109,12 +109,12 @@ impl ClientTls {
     }
 
     /// The certificate that the server sent in the last handshake.
-    pub fn seen(&self) -> Seen {
+    pub fn seen(&self) -> ShownCertificate {
         self.look.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
-impl ServerCertVerifier for Look {
+impl ServerCertVerifier for RecordingVerifier {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,
@@ -135,8 +135,8 @@ impl ServerCertVerifier for Look {
         });
         let chain = std::iter::once(end_entity).chain(intermediates);
         let chain = chain.filter_map(|der| read_certificate(der).ok()).collect();
-        let words = |error: &Error| crate::words::client_words(&HandshakeError::Tls(error.clone()));
-        let seen = Seen { chain, refused: verdict.as_ref().err().map(words) };
+        let words = |error: &Error| crate::error_text::client_error_text(&HandshakeError::Tls(error.clone()));
+        let seen = ShownCertificate { chain, refused: verdict.as_ref().err().map(words) };
         *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = seen;
         match verdict {
             Err(error) if self.strict => Err(error),

@@ -26,7 +26,7 @@ pub enum ConnectError {
     #[error("the connection failed during the TLS handshake: {0}")]
     Io(#[from] io::Error),
     /// The handshake failed.
-    #[error("{}", crate::client_words(.0))]
+    #[error("{}", crate::client_error_text(.0))]
     Handshake(#[from] HandshakeError),
 }
 

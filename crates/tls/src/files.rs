@@ -1,6 +1,6 @@
 //! Reads certificates, keys, authorities and revocation lists from PEM files.
 
-use crate::certificate::{NotCertificate, read_certificate};
+use crate::certificate::{InvalidCertificate, read_certificate};
 use crate::server::Loaded;
 use crate::verify::ClientVerifier;
 use rustls::pki_types::pem::PemObject;
@@ -156,7 +156,7 @@ fn nothing(path: &Path, what: &'static str) -> FileError {
     FileError::Nothing { path: path.to_owned(), what }
 }
 
-fn wrong(path: &Path, error: &NotCertificate) -> FileError {
+fn wrong(path: &Path, error: &InvalidCertificate) -> FileError {
     FileError::Certificate { path: path.to_owned(), why: error.to_string() }
 }
 

@@ -86,6 +86,6 @@ impl ServerTls {
     /// Why it is no longer accepted, as text.
     pub fn recheck(&self, chain: &[CertificateDer<'_>]) -> Result<(), String> {
         let checked = self.current().verifier.check(chain, UnixTime::now());
-        checked.map_err(|error| crate::words::certificate_words(&error))
+        checked.map_err(|error| crate::error_text::certificate_error_text(&error))
     }
 }

@@ -1,7 +1,7 @@
 //! Verifies client certificates (RFC 9289 §5.2.1): the path to a configured authority, extended key usage, revocation, no
 //! wildcard names. Names are not compared with the client's address, which can change.
 
-use crate::certificate::{NotCertificate, read_client};
+use crate::certificate::{InvalidCertificate, read_client};
 use rustls::client::danger::HandshakeSignatureValid;
 use rustls::crypto::{WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, TrustAnchor, UnixTime};
@@ -72,7 +72,7 @@ impl ClientVerifier {
         }
         match read_client(first) {
             Ok(_) => Ok(()),
-            Err(NotCertificate::Form) => Err(CertificateError::BadEncoding.into()),
+            Err(InvalidCertificate::Form) => Err(CertificateError::BadEncoding.into()),
             Err(other) => Err(CertificateError::Other(OtherError(Arc::new(other))).into()),
         }
     }

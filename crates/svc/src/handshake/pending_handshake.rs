@@ -5,7 +5,7 @@ use crate::conn::seal::Seal;
 use crate::pool::worker_pool::Pool;
 use std::io::ErrorKind;
 use std::sync::Arc;
-use tls::{Handshake, Progress, ServerTls, Session, server_words};
+use tls::{Handshake, Progress, ServerTls, Session, server_error_text};
 
 /// Receive calls for one connection before others are served.
 const RECEIVES_AT_ONCE: usize = 4;
@@ -59,7 +59,7 @@ impl PendingHandshake {
             match progress {
                 Err(error) => {
                     let names = &server.current().certificate.names;
-                    return Outcome::Failed(self, Some(server_words(&error, names)));
+                    return Outcome::Failed(self, Some(server_error_text(&error, names)));
                 }
                 Ok(_) if !sent => return self.left(server),
                 Ok((_, Progress::Done(session, early))) => {

@@ -2,7 +2,7 @@
 
 use bowline_tls::{
     ALPN, Authority, ClientFiles, ClientTls, Handshake, HandshakeError, Progress, Purpose,
-    ServerFiles, ServerTls, Session, client_words, server_words,
+    ServerFiles, ServerTls, Session, client_error_text, server_error_text,
 };
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -58,8 +58,8 @@ impl Pair {
             (Side::Done(ours), Side::Done(theirs)) => Ok((*ours, *theirs)),
             (ours, theirs) => {
                 let names = &self.server.current().certificate.names;
-                let ours = ours.failed().map_or(String::new(), |error| server_words(&error, names));
-                Err((ours, theirs.failed().map_or(String::new(), |error| client_words(&error))))
+                let ours = ours.failed().map_or(String::new(), |error| server_error_text(&error, names));
+                Err((ours, theirs.failed().map_or(String::new(), |error| client_error_text(&error))))
             }
         }
     }
@@ -153,5 +153,5 @@ fn both_sides_report_the_reason_of_a_failed_handshake() {
     let mut said = Vec::new();
     let plain = pair.server.begin().unwrap().receive(&[0x80, 0, 0, 40, 1, 2, 3, 4], &mut said);
     let error = plain.err().expect("refused");
-    assert_eq!(server_words(&error, &[]), "what it sent is not TLS");
+    assert_eq!(server_error_text(&error, &[]), "what it sent is not TLS");
 }

@@ -9,7 +9,7 @@ mod profile;
 mod token;
 
 use crate::mechanism::{Messages, Room, Unprotected};
-use profile::{Keys, Wrong};
+use profile::{Keys, ChecksumMismatch};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use sys::gssapi::SessionKeys;
@@ -39,8 +39,8 @@ pub struct OwnMessages {
     sequence: AtomicU64,
 }
 
-impl From<Wrong> for Unprotected {
-    fn from(_: Wrong) -> Self {
+impl From<ChecksumMismatch> for Unprotected {
+    fn from(_: ChecksumMismatch) -> Self {
         Self
     }
 }

@@ -44,7 +44,7 @@ const INTEGRITY: u8 = 0x55;
 
 /// A checksum does not match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Wrong;
+pub struct ChecksumMismatch;
 
 /// The parameters of an encryption type.
 struct Profile {
@@ -115,13 +115,13 @@ impl Keys {
     ///
     /// # Errors
     /// It is too short.
-    pub fn encrypt(&self, data: &mut [u8]) -> Result<(), Wrong> {
-        let len = data.len().checked_sub(self.mac_len).ok_or(Wrong)?;
-        let (message, place) = data.split_at_mut_checked(len).ok_or(Wrong)?;
+    pub fn encrypt(&self, data: &mut [u8]) -> Result<(), ChecksumMismatch> {
+        let len = data.len().checked_sub(self.mac_len).ok_or(ChecksumMismatch)?;
+        let (message, place) = data.split_at_mut_checked(len).ok_or(ChecksumMismatch)?;
         let mut mac = self.mac_of_message();
-        self.cipher.encrypt(message, self.authenticated, &mut mac).ok_or(Wrong)?;
+        self.cipher.encrypt(message, self.authenticated, &mut mac).ok_or(ChecksumMismatch)?;
         let sum = mac.sign();
-        place.copy_from_slice(sum.as_ref().get(..self.mac_len).ok_or(Wrong)?);
+        place.copy_from_slice(sum.as_ref().get(..self.mac_len).ok_or(ChecksumMismatch)?);
         Ok(())
     }
 
@@ -129,13 +129,13 @@ impl Keys {
     ///
     /// # Errors
     /// The HMAC does not match; the content of `plain` must not be used.
-    pub fn decrypt(&self, sealed: &[u8], plain: &mut Vec<u8>) -> Result<(), Wrong> {
-        let len = sealed.len().checked_sub(self.mac_len).ok_or(Wrong)?;
-        let (message, sum) = sealed.split_at_checked(len).ok_or(Wrong)?;
+    pub fn decrypt(&self, sealed: &[u8], plain: &mut Vec<u8>) -> Result<(), ChecksumMismatch> {
+        let len = sealed.len().checked_sub(self.mac_len).ok_or(ChecksumMismatch)?;
+        let (message, sum) = sealed.split_at_checked(len).ok_or(ChecksumMismatch)?;
         plain.clear();
         plain.resize(len, 0);
         let mut mac = self.mac_of_message();
-        self.cipher.decrypt(message, plain, self.authenticated, &mut mac).ok_or(Wrong)?;
+        self.cipher.decrypt(message, plain, self.authenticated, &mut mac).ok_or(ChecksumMismatch)?;
         self.compare(&mac.sign(), sum)
     }
 
@@ -150,13 +150,13 @@ impl Keys {
     ///
     /// # Errors
     /// It does not match.
-    pub fn verify(&self, parts: [&[u8]; 2], sum: &[u8]) -> Result<(), Wrong> {
+    pub fn verify(&self, parts: [&[u8]; 2], sum: &[u8]) -> Result<(), ChecksumMismatch> {
         self.compare(&self.sign(parts), sum)
     }
 
-    fn compare(&self, right: &hmac::Tag, sum: &[u8]) -> Result<(), Wrong> {
-        let right = right.as_ref().get(..self.mac_len).ok_or(Wrong)?;
-        constant_time::verify_slices_are_equal(right, sum).map_err(|_| Wrong)
+    fn compare(&self, right: &hmac::Tag, sum: &[u8]) -> Result<(), ChecksumMismatch> {
+        let right = right.as_ref().get(..self.mac_len).ok_or(ChecksumMismatch)?;
+        constant_time::verify_slices_are_equal(right, sum).map_err(|_| ChecksumMismatch)
     }
 }
 

@@ -5,7 +5,7 @@ use rustls::{AlertDescription, CertificateError, Error};
 
 /// Why the handshake of a client failed, for the server's log, where "it" is the client. `names` are the names in the
 /// server's certificate.
-pub fn server_words(error: &HandshakeError, names: &[String]) -> String {
+pub fn server_error_text(error: &HandshakeError, names: &[String]) -> String {
     use AlertDescription as A;
     match error {
         HandshakeError::OtherAlpn => {
@@ -25,7 +25,7 @@ pub fn server_words(error: &HandshakeError, names: &[String]) -> String {
                 .to_owned(),
             other => format!("it aborted the handshake: {other:?}"),
         },
-        HandshakeError::Tls(error @ Error::InvalidCertificate(_)) => certificate_words(error),
+        HandshakeError::Tls(error @ Error::InvalidCertificate(_)) => certificate_error_text(error),
         HandshakeError::Tls(Error::PeerIncompatible(why)) => {
             format!("it supports no TLS version, cipher suite or key exchange of this server (TLS 1.3): {why:?}")
         }
@@ -35,7 +35,7 @@ pub fn server_words(error: &HandshakeError, names: &[String]) -> String {
 }
 
 /// Why a client's certificate is not accepted.
-pub(crate) fn certificate_words(error: &Error) -> String {
+pub(crate) fn certificate_error_text(error: &Error) -> String {
     use CertificateError as C;
     let Error::InvalidCertificate(why) = error else { return error.to_string() };
     match why {
@@ -56,7 +56,7 @@ pub(crate) fn certificate_words(error: &Error) -> String {
 }
 
 /// Why the handshake with a server failed, for its client.
-pub fn client_words(error: &HandshakeError) -> String {
+pub fn client_error_text(error: &HandshakeError) -> String {
     use AlertDescription as A;
     use CertificateError as C;
     match error {
