@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_and_directory_are_told_apart() {
+    fn client_and_directory_are_split() {
         assert_eq!(split("*:/a"), Some(("*", "/a")));
         assert_eq!(split(":/a:/b"), Some(("", "/a:/b")));
         assert_eq!(split("[2001:db8::]/32:/a"), Some(("[2001:db8::]/32", "/a")));

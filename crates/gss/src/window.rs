@@ -59,7 +59,7 @@ mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
 
     #[test]
-    fn a_number_is_taken_once_and_not_from_behind_the_window() {
+    fn a_number_is_accepted_once_and_not_below_the_window() {
         let window = Window::new();
         assert!(window.take(0) && !window.take(0));
         assert!(window.take(WINDOW - 1) && window.take(1));
@@ -71,7 +71,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_takes_what_a_set_of_all_numbers_takes(
+        fn it_accepts_the_same_numbers_as_an_unbounded_set(
             steps in prop::collection::vec((0_u32..3 * WINDOW, prop::bool::weighted(0.02)), 1..2000)
         ) {
             let (window, mut seen, mut highest, mut base) = (Window::new(), HashSet::new(), 0, 0);
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_that_race_take_each_number_once() {
+    fn concurrent_threads_accept_each_number_once() {
         let (window, taken) = (Window::new(), AtomicU32::new(0));
         const NUMBERS: u32 = 20_000;
         std::thread::scope(|scope| {

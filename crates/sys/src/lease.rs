@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lease_holds_writers_back_and_says_so() {
+    fn a_lease_blocks_writers_and_reports_the_break() {
         on_a_thread(|| {
             let dir = tempfile::tempdir().unwrap();
             let path = dir.path().join("file");
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn other_names_and_attributes_are_told() {
+    fn changed_names_and_attributes_are_reported() {
         let dir = tempfile::tempdir().unwrap();
         let (one, two) = (dir.path().join("one"), dir.path().join("two"));
         let file = File::create(&one).unwrap();

@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn tests_reexports_and_other_crates_are_no_uses() {
+    fn tests_reexports_and_other_crates_are_not_uses() {
         let found = uses_of(&[
             ("lib.rs", "mod a;\npub use a::A;\n#[cfg(test)]\nmod tests { use crate::a::A; }\n"),
             ("a.rs", "use std::fmt;\npub struct A;\n#[cfg(test)]\nuse crate::nowhere::B;\n"),

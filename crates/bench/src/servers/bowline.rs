@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_are_escaped_as_exports_wants_them() {
+    fn paths_are_escaped_as_in_exports_5() {
         assert_eq!(escaped("/a b\"c/\u{a0}x"), "/a\\040b\\042c/\\302\\240x");
     }
 }

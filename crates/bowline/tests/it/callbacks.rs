@@ -218,7 +218,7 @@ fn silent(_: &Callback) -> CallbackReply {
 }
 
 #[test]
-fn who_waits_for_a_lock_is_called_when_it_is_let_go_and_has_it_when_he_asks() {
+fn a_waiter_is_notified_of_a_released_lock_and_gets_it() {
     let (_dir, server) = server();
     let mut holder = Locker::new(&server, b"holder", 1, fine);
     let mut waiter = Locker::new(&server, b"waiter", 8, fine);
@@ -264,7 +264,7 @@ fn a_lock_that_is_not_fetched_goes_to_the_next() {
 }
 
 #[test]
-fn a_client_that_answers_no_callback_is_told_so_and_keeps_nothing_from_others() {
+fn a_client_without_callback_replies_gets_path_down_and_loses_its_turn() {
     let (_dir, server) = server();
     let mut holder = Locker::new(&server, b"holder", 1, fine);
     let mut mute = Locker::new(&server, b"mute", 1, silent);
@@ -284,7 +284,7 @@ fn a_client_that_answers_no_callback_is_told_so_and_keeps_nothing_from_others() 
 }
 
 #[test]
-fn a_callback_that_one_connection_loses_goes_over_the_next_with_its_number() {
+fn a_callback_lost_on_one_connection_is_retried_on_the_next_with_the_same_sequence_id() {
     let (_dir, server) = server();
     let mut holder = Locker::new(&server, b"holder", 1, fine);
     let mut waiter = Locker::new(&server, b"waiter", 1, silent);
@@ -346,7 +346,7 @@ fn a_session_without_a_back_channel_has_no_flags_and_is_not_called() {
 }
 
 #[test]
-fn a_number_that_the_client_calls_misordered_is_tried_with_the_one_after_it() {
+fn a_misordered_sequence_id_is_retried_with_the_next() {
     let (_dir, server) = server();
     let mut holder = Locker::new(&server, b"holder", 1, fine);
     let mut first = true;

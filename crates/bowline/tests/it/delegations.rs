@@ -208,7 +208,7 @@ fn a_name_is_removed_when_the_file_was_returned() {
 }
 
 #[test]
-fn a_local_program_waits_until_the_file_was_returned_and_another_name_is_told() {
+fn a_local_writer_waits_for_the_return_and_a_rename_is_reported() {
     let rig = rig("delegations=read");
     let mut reader = Machine::new(&rig.server, b"reader");
     let (handle, delegation) = reader.delegated();
@@ -231,7 +231,7 @@ fn a_local_program_waits_until_the_file_was_returned_and_another_name_is_told() 
 }
 
 #[test]
-fn there_is_none_when_it_is_off_and_turning_it_off_recalls() {
+fn no_delegation_is_granted_when_off_and_switching_off_recalls() {
     let rig = rig("delegations=off");
     let mut reader = Machine::new(&rig.server, b"reader");
     assert!(reader.open_name(READ | WANT_READ).unwrap().delegation.is_none());

@@ -36,7 +36,7 @@ fn sealed_client(server: &Server, ca: PathBuf, identity: Option<(PathBuf, PathBu
 }
 
 #[test]
-fn certificates_made_by_one_command_are_served_demanded_and_renewed() {
+fn certificates_of_tls_init_are_served_required_and_renewed() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
     let file = |name: &str| dir.path().join("tls").join(name);

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_are_read_with_holes_between_them() {
+    fn entries_are_read_across_holes() {
         let hole = [&(-5_i32).to_be_bytes()[..], b"12345"].concat();
         let file = [
             &[5, 2][..],

@@ -117,7 +117,7 @@ fn create_session(id: u64, sequence: u32, fore: [u32; 6]) -> Vec<u8> {
 
 /// EXCHANGE_ID that changes a confirmed client, from another user than made it known (RFC 8881 §18.35.4, case 9).
 #[test]
-fn a_client_is_not_updated_by_somebody_else() {
+fn a_client_is_not_updated_by_another_principal() {
     let mut client =
         Client::over(TestServer::new(exports::of(&[("/x", exports::mem(), exports::RW)])));
     let mut update = |uid| {

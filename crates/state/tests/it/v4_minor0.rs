@@ -309,7 +309,7 @@ fn stateids_that_are_not_known_tell_why() {
 }
 
 #[test]
-fn a_client_whose_lease_is_over_is_told_so_once_it_has_lost_something() {
+fn a_client_with_an_expired_lease_is_notified_once_it_has_lost_state() {
     let state = state();
     let reading = state.read();
     let (a, b) = (client(&state, b"a"), client(&state, b"b"));

@@ -259,7 +259,7 @@ fn grace_ends_when_every_client_of_before_is_done() {
 }
 
 #[test]
-fn grace_goes_on_while_somebody_reclaims_for_twice_its_time() {
+fn grace_is_extended_while_clients_reclaim_to_twice_its_length() {
     let mut server = restarted();
     let one = server.client(GRACE - 500, b"one", 1, ALICE);
     for now in (GRACE - 500..2 * GRACE).step_by(1000) {

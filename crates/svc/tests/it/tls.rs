@@ -396,7 +396,7 @@ fn a_certificate_that_is_revoked_ends_its_connections_and_no_others() {
 }
 
 #[test]
-fn a_new_certificate_is_shown_to_new_connections_and_a_bad_one_to_nobody() {
+fn a_renewed_certificate_is_used_for_new_connections_unless_invalid() {
     let server = Sealed::start();
     let mut old = server.connect();
     let new = server.authority.issue(&names(&["other.test"]), Purpose::Server, 30).unwrap();

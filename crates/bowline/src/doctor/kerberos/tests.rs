@@ -23,7 +23,7 @@ fn a_name_without_a_key_is_a_problem_with_the_command_that_adds_one() {
 }
 
 #[test]
-fn keys_that_no_context_may_have_are_a_problem_and_new_ones_alone_a_note() {
+fn unaccepted_encryption_types_are_a_problem_and_only_new_ones_a_note() {
     let level = |types: &[u16]| {
         let keys: Vec<_> = types.iter().map(|number| key("nfs/a@R", 1, *number)).collect();
         encryption_types(&keys).level
@@ -47,7 +47,7 @@ fn a_reverse_name_without_a_key_is_noted() {
 }
 
 #[test]
-fn failures_of_the_library_are_about_what_has_to_be_mended() {
+fn library_failures_name_the_part_to_fix() {
     for (text, about) in [
         ("Cannot contact any KDC for realm 'LAB.TEST'", "KDC"),
         ("Cannot find KDC for realm \"LAB.TEST\"", "KDC"),
@@ -64,7 +64,7 @@ fn failures_of_the_library_are_about_what_has_to_be_mended() {
 }
 
 #[test]
-fn without_a_keytab_nothing_behind_it_is_asked() {
+fn without_a_keytab_later_checks_are_skipped() {
     let asked = Asked {
         keytab: Keytab::File("/nonexistent/keytab".into()),
         principals: PrincipalsFile::Off,

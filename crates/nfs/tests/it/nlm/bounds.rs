@@ -34,7 +34,7 @@ fn silence(rig: &Rig, ms: u64) -> usize {
 }
 
 #[test]
-fn a_client_that_answers_no_callback_is_called_ever_more_seldom_and_holds_up_nobody() {
+fn an_unresponsive_client_is_called_with_backoff_and_delays_no_others() {
     let (rig, file) = rig();
     assert_eq!(rig.lock(A, true, A.lock(&file, 0, 0)), Status::Granted);
     for number in 0..WAITERS {

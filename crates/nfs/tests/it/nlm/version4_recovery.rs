@@ -132,7 +132,7 @@ fn a_destroyed_client_is_forgotten_before_the_answer() {
 }
 
 #[test]
-fn a_client_is_kept_for_a_day_when_nobody_wants_what_it_has() {
+fn a_client_with_an_expired_lease_is_kept_for_a_day_without_conflicts() {
     let rig = Rig::over(file_in_memory());
     let one = Client::new(&rig, b"one", 1);
     let opened = one.open(b"o", 3);

@@ -128,7 +128,7 @@ fn a_client_without_access_to_the_inner_export_stays_in_the_outer_one() {
 }
 
 #[test]
-fn versions_2_and_3_cross_where_an_option_says_so() {
+fn versions_2_and_3_cross_with_crossmnt_or_nohide() {
     let crosses = |outer, inner| {
         let server = TestServer::new(nested(outer, inner));
         let d = lookup3(&server, &server.root_of(0), b"d").unwrap();
@@ -158,7 +158,7 @@ fn crossing_needs_the_right_to_search() {
 }
 
 #[test]
-fn names_that_are_not_utf8_are_refused_where_the_export_says_so() {
+fn names_that_are_not_utf8_are_refused_with_utf8_strict() {
     let strict = Options { utf8_names: true, ..exports::RW };
     let rows = [("/srv/s", exports::mem(), strict), ("/srv/a", exports::mem(), exports::RW)];
     let client = Client::over(TestServer::new(exports::of(&rows)));
