@@ -1,15 +1,15 @@
-//! Names that must not come back: those that said nothing to who reads the code for the first time,
-//! and those that are too general for anybody.
+//! Names that must not come back: those that a first-time reader does not understand,
+//! and those that are too general.
 
 use anyhow::{Result, anyhow};
 use proc_macro2::{TokenStream, TokenTree};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Names of types that stand for another thing in each reader's mind.
-const TYPES: [&str; 18] = [
-    "Alone", "Bed", "Book", "Company", "Desk", "Fate", "Kit", "Loan", "Mail", "MaySleep", "Parcel",
-    "Place", "Roster", "Seat", "Standing", "Sleep", "Lodger", "Purse",
+/// Names of types that readers interpret in different ways.
+const TYPES: [&str; 21] = [
+    "Above", "Alone", "Bed", "Book", "Company", "Desk", "Fate", "Kit", "Loan", "Look", "Mail", "MaySleep", "Parcel",
+    "Place", "Roster", "Seat", "Standing", "Sleep", "Lodger", "Purse", "Sweeper",
 ];
 /// Names of functions, fields and constants.
 const WORDS: [&str; 11] = [
