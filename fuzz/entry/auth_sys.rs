@@ -2,7 +2,7 @@
 //! agrees with the decoder about what is taken.
 
 use bowline_rpc::auth::{Acceptance, AuthTable, CallMessage, NotAccepted};
-use bowline_rpc::{AuthSys, TransportSecurity, Credential, Transport};
+use bowline_rpc::{AuthSys, Credential, Transport, TransportSecurity};
 use proto::rpc::{
     AuthStat, AuthSysParms, CallHeader, GROUPS_MAX, MACHINE_NAME_MAX, OpaqueAuth, flavor,
 };

@@ -8,8 +8,9 @@ use std::path::Path;
 
 /// Names of types that readers interpret in different ways.
 const TYPES: [&str; 21] = [
-    "Above", "Alone", "Bed", "Book", "Company", "Desk", "Fate", "Kit", "Loan", "Look", "Mail", "MaySleep", "Parcel",
-    "Place", "Roster", "Seat", "Standing", "Sleep", "Lodger", "Purse", "Sweeper",
+    "Above", "Alone", "Bed", "Book", "Company", "Desk", "Fate", "Kit", "Loan", "Look", "Mail",
+    "MaySleep", "Parcel", "Place", "Roster", "Seat", "Standing", "Sleep", "Lodger", "Purse",
+    "Sweeper",
 ];
 /// Names of functions, fields and constants.
 const WORDS: [&str; 11] = [

@@ -101,7 +101,9 @@ impl JunctionSearch {
             };
             let Some((dir, name)) = walk(parent, path) else { continue };
             let covered_fileid = fileid_of(parent, &dir, name);
-            found.covered_dirs.insert(export.id, CoveredDir { parent: *outer, dir, covered_fileid });
+            found
+                .covered_dirs
+                .insert(export.id, CoveredDir { parent: *outer, dir, covered_fileid });
             found.dirs.entry((parent.id, dir)).or_default().insert(name.to_vec(), *inner);
         }
         // there is one search per table

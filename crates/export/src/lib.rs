@@ -34,7 +34,7 @@ pub use flavors::{Flavor, FlavorList};
 pub use groups::{GroupList, GroupService, UserGroups, UserLookup};
 pub use handle::{Handle, Key, OVERHEAD};
 pub use identity::{Identity, IdentityError, parse_uuid};
-pub use junctions::{CoveredDir, JunctionSearch, JunctionNames};
+pub use junctions::{CoveredDir, JunctionNames, JunctionSearch};
 pub use options::{ANONYMOUS_ID, Options, Squash};
 pub use pseudo::{Pseudo, Root};
 pub use resolver::{NameService, SystemNameService};

@@ -6,7 +6,7 @@ use crate::export::{Export, ExportId, ExportSpec};
 use crate::groups::{GroupService, UserGroups};
 use crate::handle::{Envelope, Key};
 use crate::identity::{Identity, IdentityError};
-use crate::junctions::{CoveredDir, JunctionSearch, Junctions, JunctionNames};
+use crate::junctions::{CoveredDir, JunctionNames, JunctionSearch, Junctions};
 use crate::pseudo::Pseudo;
 use crate::resolver::Resolver;
 use rpc::Certificates;

@@ -12,8 +12,7 @@ const CONDITIONS_MAX: usize = 64;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct XprtsecModes(u8);
 
-const ALL: [XprtsecMode; 3] =
-    [XprtsecMode::None, XprtsecMode::Tls, XprtsecMode::Mtls];
+const ALL: [XprtsecMode; 3] = [XprtsecMode::None, XprtsecMode::Tls, XprtsecMode::Mtls];
 
 impl XprtsecModes {
     /// All of them, the default of exports(5).
@@ -82,9 +81,8 @@ impl CertificatePattern {
     pub fn add_name(&mut self, value: &[u8]) -> Result<(), String> {
         self.check_room()?;
         let text = std::str::from_utf8(value).map_err(|_| "a name must be UTF-8".to_owned())?;
-        let pattern = Pattern::of_certificate(text).ok_or_else(|| {
-            "write a name from the certificate; * and ? are wildcards".to_owned()
-        })?;
+        let pattern = Pattern::of_certificate(text)
+            .ok_or_else(|| "write a name from the certificate; * and ? are wildcards".to_owned())?;
         self.names.push(pattern);
         Ok(())
     }
@@ -96,7 +94,8 @@ impl CertificatePattern {
     pub fn add_fingerprint(&mut self, value: &[u8]) -> Result<(), String> {
         self.check_room()?;
         let wrong = || {
-            "write sha256: and the 64 hexadecimal digits of the certificate's SHA-256 fingerprint".to_owned()
+            "write sha256: and the 64 hexadecimal digits of the certificate's SHA-256 fingerprint"
+                .to_owned()
         };
         let text = std::str::from_utf8(value).map_err(|_| wrong())?;
         let digits: String = text.strip_prefix("sha256:").ok_or_else(wrong)?.replace(':', "");

@@ -63,7 +63,9 @@ impl ClientRefused {
         match self {
             Self::NotForClient => "not a client of this export",
             Self::Port => "its port is not below 1024 (option insecure)",
-            Self::TransportSecurity => "its call does not use the required transport security (option xprtsec)",
+            Self::TransportSecurity => {
+                "its call does not use the required transport security (option xprtsec)"
+            }
             Self::NoAnswer => "the name services did not identify this client",
         }
     }
@@ -103,9 +105,9 @@ static PSEUDO_OPTIONS: LazyLock<Options> =
 impl From<ClientRefused> for Status {
     fn from(refused: ClientRefused) -> Self {
         match refused {
-            ClientRefused::NotForClient | ClientRefused::Port | ClientRefused::TransportSecurity => {
-                Self::Acces
-            }
+            ClientRefused::NotForClient
+            | ClientRefused::Port
+            | ClientRefused::TransportSecurity => Self::Acces,
             ClientRefused::NoAnswer => Self::Jukebox,
         }
     }

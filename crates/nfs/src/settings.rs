@@ -323,7 +323,9 @@ mod tests {
         let three: NfsVersions = "3".parse().unwrap();
         assert!(versions.has_v4() && !three.has_v4() && three.newest_minor().is_none());
         assert_eq!(NfsVersions::default().to_string(), "2,3,4.0,4.1,4.2");
-        for (text, problem) in [("", "at least one"), ("4", "not a version"), ("5", "not a version")] {
+        for (text, problem) in
+            [("", "at least one"), ("4", "not a version"), ("5", "not a version")]
+        {
             let error = text.parse::<NfsVersions>().unwrap_err().to_string();
             assert!(error.contains(problem), "{text}: {error}");
         }

@@ -18,7 +18,7 @@ mod protection;
 mod sys;
 mod tls;
 
-use crate::{TransportSecurity, Credential, Done, Line, Posted, Transport, Verdict};
+use crate::{Credential, Done, Line, Posted, Transport, TransportSecurity, Verdict};
 use ::sys::snapshot::{ShortReads, Snapshot};
 use proto::rpc::{Accepted, AuthStat, CallHeader, OpaqueAuth, ReplyBody, ReplyHeader, flavor};
 use std::net::SocketAddr;

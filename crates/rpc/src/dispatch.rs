@@ -18,8 +18,8 @@ mod programs;
 use crate::auth::{Acceptance, AuthTable, CallMessage, Protection};
 use crate::reply_cache::{Key, Lookup, Origin, ReplyCache, ReplyCacheUsage};
 use crate::{
-    Call, CallHost, TransportSecurity, ConnId, Done, Duplicate, Fault, OpIndex, OpName, Outcome, Peer,
-    Program, Reject, Replies, Transport, Verdict,
+    Call, CallHost, ConnId, Done, Duplicate, Fault, OpIndex, OpName, Outcome, Peer, Program,
+    Reject, Replies, Transport, TransportSecurity, Verdict,
 };
 use answer::{accept, answer_missing, answer_not_accepted, answer_unreadable};
 use header::HeaderError;

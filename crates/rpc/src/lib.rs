@@ -6,7 +6,6 @@
 pub mod auth;
 mod back_channel;
 mod call;
-mod transport_security;
 mod credential;
 mod deferred;
 mod dispatch;
@@ -22,12 +21,10 @@ mod reply;
 mod reply_cache;
 mod request;
 mod socket_buffers;
+mod transport_security;
 
 pub use back_channel::{BackChannel, ConnId, Replies};
 pub use call::{Blocking, Call, CallHost, Fault, OperationCounter, WayBack};
-pub use transport_security::{
-    Certificate, CertificateId, Certificates, TransportSecurity, XprtsecMode, HeldCertificate,
-};
 pub use credential::{AuthSys, Credential, Principal, PrincipalUser};
 pub use deferred::Deferred;
 pub use dispatch::{DispatchSettings, Dispatcher, UnservedObserver};
@@ -49,3 +46,6 @@ pub use reply::{Refusal, Reply};
 pub use reply_cache::ReplyCacheUsage;
 pub use request::Request;
 pub use socket_buffers::{SocketBufferSize, SocketBufferSizes};
+pub use transport_security::{
+    Certificate, CertificateId, Certificates, HeldCertificate, TransportSecurity, XprtsecMode,
+};

@@ -223,7 +223,7 @@ impl Drop for HeldCertificate {
 
 #[cfg(test)]
 mod tests {
-    use super::{Certificate, Certificates, TransportSecurity, XprtsecMode, REMEMBERED_MAX};
+    use super::{Certificate, Certificates, REMEMBERED_MAX, TransportSecurity, XprtsecMode};
     use std::sync::Arc;
 
     fn certificate(number: u16) -> Certificate {
@@ -244,7 +244,10 @@ mod tests {
     fn each_value_has_its_mode_and_number() {
         assert_eq!(TransportSecurity::PLAIN.security(), XprtsecMode::None);
         assert_eq!(TransportSecurity::TLS.security(), XprtsecMode::Tls);
-        assert_eq!((TransportSecurity::PLAIN.certificate(), TransportSecurity::TLS.certificate()), (None, None));
+        assert_eq!(
+            (TransportSecurity::PLAIN.certificate(), TransportSecurity::TLS.certificate()),
+            (None, None)
+        );
         let table = Arc::new(Certificates::default());
         let held = table.hold(certificate(1)).unwrap();
         let security = TransportSecurity::of_certificate(held.id());

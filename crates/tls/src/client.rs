@@ -74,7 +74,13 @@ impl ClientTls {
             }
         };
         let schemes = algorithms.supported_schemes();
-        let look = Arc::new(RecordingVerifier { inner, strict, schemes, algorithms, seen: Mutex::default() });
+        let look = Arc::new(RecordingVerifier {
+            inner,
+            strict,
+            schemes,
+            algorithms,
+            seen: Mutex::default(),
+        });
         let nowhere = PathBuf::from("TLS 1.3");
         let builder = ClientConfig::builder_with_provider(provider)
             .with_protocol_versions(&[&TLS13])
@@ -135,7 +141,9 @@ impl ServerCertVerifier for RecordingVerifier {
         });
         let chain = std::iter::once(end_entity).chain(intermediates);
         let chain = chain.filter_map(|der| read_certificate(der).ok()).collect();
-        let words = |error: &Error| crate::error_text::client_error_text(&HandshakeError::Tls(error.clone()));
+        let words = |error: &Error| {
+            crate::error_text::client_error_text(&HandshakeError::Tls(error.clone()))
+        };
         let seen = ShownCertificate { chain, refused: verdict.as_ref().err().map(words) };
         *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = seen;
         match verdict {

@@ -9,23 +9,23 @@ mod authority;
 mod certificate;
 mod client;
 mod client_stream;
+mod error_text;
 mod files;
 mod handshake;
 mod machine;
 mod server;
 mod session;
 mod verify;
-mod error_text;
 
 pub use authority::{Authority, AuthorityError, Issued, Purpose, Request};
 pub use certificate::{InvalidCertificate, read_certificate};
 pub use client::{ClientFiles, ClientTls, ShownCertificate};
 pub use client_stream::{ClientStream, ConnectError};
+pub use error_text::{client_error_text, server_error_text};
 pub use files::{FileError, ServerFiles};
 pub use handshake::{Handshake, HandshakeError, Progress};
 pub use server::{Loaded, ServerTls};
 pub use session::{Opened, SealError, Session};
-pub use error_text::{client_error_text, server_error_text};
 
 /// The ALPN protocol (RFC 9289 §7.2).
 pub const ALPN: &[u8] = b"sunrpc";

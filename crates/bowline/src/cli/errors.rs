@@ -46,7 +46,9 @@ fn named_command(args: &[OsString]) -> (Command, String) {
 
 fn unknown_command(word: &str, of: &Command) -> String {
     if word.contains('/') || std::path::Path::new(word).is_dir() {
-        return format!("{word} is not a command: to serve a directory, write `bowline serve {word}`");
+        return format!(
+            "{word} is not a command: to serve a directory, write `bowline serve {word}`"
+        );
     }
     let names: Vec<&str> =
         of.get_subcommands().filter(|c| !c.is_hide_set()).map(Command::get_name).collect();

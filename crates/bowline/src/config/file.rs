@@ -52,7 +52,9 @@ fn explained(message: &str) -> Option<String> {
         {
             Some(format!("a number is written without quotes: {written}"))
         }
-        "u16" => Some(format!("{written} is not a number from 1 to 65535: write one, without quotes")),
+        "u16" => {
+            Some(format!("{written} is not a number from 1 to 65535: write one, without quotes"))
+        }
         "a boolean" => {
             Some(format!("{written} is neither true nor false: write one of them, without quotes"))
         }

@@ -69,11 +69,7 @@ const FAILURES: [(&str, &str, &str); 8] = [
          name: then the keytab needs the key of the machine's account too, NAME$@REALM, as the first",
     ),
     ("Preauthentication failed", "keys", "the keytab's keys differ from the KDC's: ktadd again"),
-    (
-        "Key version",
-        "keys",
-        "the keytab has other key versions than the KDC: ktadd again",
-    ),
+    ("Key version", "keys", "the keytab has other key versions than the KDC: ktadd again"),
     ("Decrypt integrity", "keys", "the keytab's keys differ from the KDC's: ktadd again"),
 ];
 

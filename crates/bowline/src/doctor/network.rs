@@ -100,14 +100,14 @@ fn firewall(port: u16) -> Finding {
         None => Finding::ok(ABOUT, "not checked: nft is not installed or not permitted"),
         Some(rules) if drops(&rules, port) => Finding::problem(
             ABOUT,
-            format!("incoming packets are dropped by default, and no nftables rule names port {port}"),
+            format!(
+                "incoming packets are dropped by default, and no nftables rule names port {port}"
+            ),
             format!(
                 "firewall-cmd --add-port={port}/tcp --permanent, ufw allow {port}/tcp, or a rule of nft: tcp dport {port} accept"
             ),
         ),
-        Some(_) => {
-            Finding::ok(ABOUT, format!("nftables does not block port {port}"))
-        }
+        Some(_) => Finding::ok(ABOUT, format!("nftables does not block port {port}")),
     }
 }
 

@@ -6,7 +6,7 @@ use client::sealed::{SealError, connect, probe};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use tls::{ClientFiles, ClientTls, Seen};
+use tls::{ClientFiles, ClientTls, ShownCertificate};
 
 const PATIENCE: Duration = Duration::from_secs(5);
 /// NULL of it is the probe.
@@ -70,7 +70,7 @@ fn address(host: &str, port: u16) -> Result<SocketAddr, Finding> {
 }
 
 /// What the certificate says, and whether a client would accept it.
-fn describe(host: &str, seen: &Seen, ca: Option<&PathBuf>, found: &mut Vec<Finding>) {
+fn describe(host: &str, seen: &ShownCertificate, ca: Option<&PathBuf>, found: &mut Vec<Finding>) {
     let Some(own) = seen.chain.first() else { return };
     let names = if own.names.is_empty() { "no names".to_owned() } else { own.names.join(", ") };
     found.push(Finding::ok("certificate", format!("{}, for {names}", own.subject)));

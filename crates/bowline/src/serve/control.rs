@@ -311,7 +311,9 @@ impl Control for ServerControl {
         let taken = nlm.release_hosts(what).or_else(|| nlm.release_path(what));
         let Some(taken) = taken else {
             let hint = "`bowline locks` lists them";
-            return Err(Refused(format!("{what} is neither a client with locks nor a locked file: {hint}")));
+            return Err(Refused(format!(
+                "{what} is neither a client with locks nor a locked file: {hint}"
+            )));
         };
         tracing::info!("released {what}: {} locks are gone", taken.locks);
         let number = |n: usize| n as u64;

@@ -4,8 +4,8 @@
 //! each second and asks no file system anything, so that it does not hang with the calls.
 
 use super::parts::ServerParts;
-use super::statistics::call_name;
 use super::periodic_task::PeriodicTask;
+use super::statistics::call_name;
 use admin::api::SleepingCallRow;
 use std::collections::HashMap;
 use std::sync::Weak;

@@ -268,7 +268,8 @@ impl Service {
         let (trouble, news) = match restored {
             Ok(0) => (None, state.trouble.is_some().then(|| "rpcbind answers again".to_owned())),
             Ok(count) => {
-                let news = format!("rpcbind had lost {count} registrations; they were registered again");
+                let news =
+                    format!("rpcbind had lost {count} registrations; they were registered again");
                 (None, Some(news))
             }
             Err(error) => {

@@ -179,14 +179,22 @@ pub const EXPORT_OPTIONS: [ExportOption; 41] = [
         set.options.secure = true;
     }),
     switch("insecure", "Clients may use any port", |set| set.options.secure = false),
-    access("root_squash", "Map uid 0 and gid 0 to the anonymous user and group; the default", |access| {
-        access.root_squash = true;
+    access(
+        "root_squash",
+        "Map uid 0 and gid 0 to the anonymous user and group; the default",
+        |access| {
+            access.root_squash = true;
+        },
+    ),
+    access("no_root_squash", "Root on a client is root on the server", |access| {
+        access.root_squash = false
     }),
-    access("no_root_squash", "Root on a client is root on the server", |access| access.root_squash = false),
     access("all_squash", "Map all users and groups to the anonymous user and group", |access| {
         access.all_squash = true;
     }),
-    access("no_all_squash", "Do not map all users; the default", |access| access.all_squash = false),
+    access("no_all_squash", "Do not map all users; the default", |access| {
+        access.all_squash = false
+    }),
     ExportOption {
         name: "sec",
         value: Some("FLAVOUR[:FLAVOUR]..."),
@@ -262,7 +270,9 @@ pub const EXPORT_OPTIONS: [ExportOption; 41] = [
         "Look up a user's groups on the server instead of using the up to 16 groups sent by the client",
         |set| set.options.manage_gids = true,
     ),
-    switch("no-manage-gids", "Use the groups sent by the client; the default", |set| set.options.manage_gids = false),
+    switch("no-manage-gids", "Use the groups sent by the client; the default", |set| {
+        set.options.manage_gids = false
+    }),
     switch("manage_gids", "Same as manage-gids", |set| set.options.manage_gids = true),
     switch("no_manage_gids", "Same as no-manage-gids", |set| set.options.manage_gids = false),
     valued(
@@ -345,7 +355,9 @@ impl OptionSet {
             (Apply::Access(apply), _) => match self.sec.served_access() {
                 Some(access) => apply(access),
                 None => {
-                    return Applied::Noted(format!("{shown} is ignored together with the sec= before it"));
+                    return Applied::Noted(format!(
+                        "{shown} is ignored together with the sec= before it"
+                    ));
                 }
             },
             (Apply::Nothing, _) => {}

@@ -196,7 +196,12 @@ fn an_fsid_is_the_same_on_every_server() {
 }
 
 fn requester<'r>(ip: &str, port: u16, certificates: &'r Certificates) -> Requester<'r> {
-    Requester { address: ip.parse().unwrap(), port, security: TransportSecurity::PLAIN, certificates }
+    Requester {
+        address: ip.parse().unwrap(),
+        port,
+        security: TransportSecurity::PLAIN,
+        certificates,
+    }
 }
 
 #[test]

@@ -190,8 +190,12 @@ impl Server {
     pub fn ask(&self, record: &[u8]) -> (Done, Vec<u8>) {
         let mut reply = Writer::new();
         let addr = "192.0.2.7:700".parse().unwrap();
-        let peer =
-            Peer { addr, local: addr, transport: Transport::Tcp, security: rpc::TransportSecurity::PLAIN };
+        let peer = Peer {
+            addr,
+            local: addr,
+            transport: Transport::Tcp,
+            security: rpc::TransportSecurity::PLAIN,
+        };
         let done = self.dispatcher.dispatch(record, &peer, 0, &self.host, &mut reply);
         (done, reply.bytes().to_vec())
     }

@@ -43,7 +43,9 @@ impl fmt::Display for RefusalReason {
         match self {
             Self::NoPath => f.write_str("the path does not begin with /"),
             Self::NoExport => f.write_str("no such export"),
-            Self::NotServed => f.write_str("the export is not served at present (see bowline exports)"),
+            Self::NotServed => {
+                f.write_str("the export is not served at present (see bowline exports)")
+            }
             Self::Client(refused) => refused.fmt(f),
             Self::Tree(status) => write!(f, "in the export: {status}"),
         }

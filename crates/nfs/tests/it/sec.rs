@@ -9,7 +9,7 @@ use export::{Exports, Options};
 use proto::mount::{AUTH_NONE, AUTH_SYS, DirPath, Mount3Result, procedure as mount};
 use proto::nfs2::{self, Nfsstat2};
 use proto::nfs3::{Bytes, Fh, Nfsstat3, procedure as p};
-use rpc::{AuthSys, Call, TransportSecurity, Credential, Fault, Peer, Program, Transport};
+use rpc::{AuthSys, Call, Credential, Fault, Peer, Program, Transport, TransportSecurity};
 use std::sync::Arc;
 use xdr::{Reader, Writer};
 
@@ -123,7 +123,9 @@ fn calls_by_a_channel_that_is_not_accepted_are_too_weak_and_mnt_is_answered() {
         program.run(row, &mut call, &mut Reader::new(args), &mut reply)?;
         Ok(status(reply.bytes()))
     };
-    for (security, wanted) in [(TransportSecurity::PLAIN, Err(Fault::TooWeak)), (TransportSecurity::TLS, Ok(0))] {
+    for (security, wanted) in
+        [(TransportSecurity::PLAIN, Err(Fault::TooWeak)), (TransportSecurity::TLS, Ok(0))]
+    {
         assert_eq!(run(security, (3, p::GETATTR), &wire(&long)), wanted);
         assert_eq!(run(security, (3, p::FSINFO), &wire(&long)), wanted);
         assert_eq!(run(security, (2, p::GETATTR), &short), wanted);

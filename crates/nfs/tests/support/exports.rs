@@ -1,8 +1,8 @@
 //! Exports for tests, to this machine only, with a key that dies with the test.
 
 use export::{
-    BufferSize, BufferSizes, CertificatePattern, XprtsecModes, Client, ExportSpec, Exports,
-    FlavorList, Fsid, Identity, Key, Options, Rule, Source, Squash, Table,
+    BufferSize, BufferSizes, CertificatePattern, Client, ExportSpec, Exports, FlavorList, Fsid,
+    Identity, Key, Options, Rule, Source, Squash, Table, XprtsecModes,
 };
 use std::convert::Infallible;
 use std::sync::Arc;

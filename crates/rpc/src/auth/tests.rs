@@ -1,7 +1,7 @@
 //! The flavours' verdicts, and the table while calls run.
 
 use super::{Acceptance, AddError, AuthTable, CallMessage, Flavor, NotAccepted};
-use crate::{AuthSys, TransportSecurity, Credential, Transport};
+use crate::{AuthSys, Credential, Transport, TransportSecurity};
 use proto::rpc::{AuthStat, CallHeader, OpaqueAuth};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};

@@ -2,7 +2,7 @@
 //! to be answered as far as its header was readable.
 
 use crate::auth::CallMessage;
-use crate::{TransportSecurity, Transport};
+use crate::{Transport, TransportSecurity};
 use proto::rpc::{AUTH_BODY_MAX, AuthStat, CALL, CallHeader, OpaqueAuth, REPLY, RPC_VERSION};
 use xdr::{Error, Reader};
 

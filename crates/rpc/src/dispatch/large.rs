@@ -6,7 +6,7 @@ use super::{Dispatcher, header, run_with};
 use crate::auth::CallMessage;
 use crate::large_argument::{Begun, LargeArgument, PartialRecord};
 use crate::{
-    Blocking, Call, CallHost, TransportSecurity, Credential, Done, Peer, Reject, Transport, Verdict,
+    Blocking, Call, CallHost, Credential, Done, Peer, Reject, Transport, TransportSecurity, Verdict,
 };
 use proto::rpc::{Accepted, AuthStat, CallHeader};
 use std::ops::Range;

@@ -4,7 +4,8 @@ use crate::toy::seal::{SEAL, SealFlavor, control, message, open, reply_verifier,
 use crate::toy::{PROGRAM, Toy, peer, procedure};
 use bowline_rpc::auth::{AuthTls, STARTTLS};
 use bowline_rpc::{
-    TransportSecurity, DispatchSettings, Done, Duplicate, LargeArgument, Peer, Reject, Transport, Verdict,
+    DispatchSettings, Done, Duplicate, LargeArgument, Peer, Reject, Transport, TransportSecurity,
+    Verdict,
 };
 use proto::rpc::{Accepted, AuthStat, OpaqueAuth, ReplyBody, ReplyHeader, flavor};
 use xdr::{Reader, Writer};

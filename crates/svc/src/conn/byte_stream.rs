@@ -7,7 +7,7 @@
 
 use crate::addresses::canonical;
 use crate::conn::seal::{Arrived, Seal};
-use rpc::{TransportSecurity, Peer, Transport};
+use rpc::{Peer, Transport, TransportSecurity};
 use std::io::{self, IoSlice};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};

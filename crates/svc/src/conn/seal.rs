@@ -11,7 +11,7 @@
 
 use crate::limits::{RECEIVE_BYTES, SEALED_AT_ONCE};
 use crate::sync::lock;
-use rpc::{TransportSecurity, HeldCertificate};
+use rpc::{HeldCertificate, TransportSecurity};
 use std::cell::RefCell;
 use std::io::{self, ErrorKind, IoSlice};
 use std::net::TcpStream;
@@ -56,8 +56,9 @@ pub(crate) struct Arrived {
 
 impl Seal {
     pub fn new(session: Session, certificate: Option<HeldCertificate>) -> Self {
-        let security =
-            certificate.as_ref().map_or(TransportSecurity::TLS, |held| TransportSecurity::of_certificate(held.id()));
+        let security = certificate
+            .as_ref()
+            .map_or(TransportSecurity::TLS, |held| TransportSecurity::of_certificate(held.id()));
         let suite = session.suite();
         let state =
             State { session, unsent: Vec::new(), gone: 0, unsent_plain: 0, peer_closed: false };

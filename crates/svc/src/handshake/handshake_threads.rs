@@ -272,8 +272,10 @@ impl ThreadState<'_> {
             first.remove();
             if let Some(pending_one) = self.pending.remove(&id) {
                 self.stats.add(Counter::TlsTimedOut, 1);
-                let why =
-                    format!("its handshake was not completed within {:?}", self.handshakes.time_max);
+                let why = format!(
+                    "its handshake was not completed within {:?}",
+                    self.handshakes.time_max
+                );
                 self.end(Outcome::Failed(pending_one, Some(why)));
             }
         }

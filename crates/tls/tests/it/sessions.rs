@@ -58,8 +58,12 @@ impl Pair {
             (Side::Done(ours), Side::Done(theirs)) => Ok((*ours, *theirs)),
             (ours, theirs) => {
                 let names = &self.server.current().certificate.names;
-                let ours = ours.failed().map_or(String::new(), |error| server_error_text(&error, names));
-                Err((ours, theirs.failed().map_or(String::new(), |error| client_error_text(&error))))
+                let ours =
+                    ours.failed().map_or(String::new(), |error| server_error_text(&error, names));
+                Err((
+                    ours,
+                    theirs.failed().map_or(String::new(), |error| client_error_text(&error)),
+                ))
             }
         }
     }

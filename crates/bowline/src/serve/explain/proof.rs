@@ -5,12 +5,11 @@ use super::path::User;
 use super::steps::{Steps, Stop};
 use crate::serve::kerberos::Kerberos;
 use admin::api::ExplainQuestion;
-use export::{XprtsecModes, Flavor, Options};
-use rpc::{Certificate, XprtsecMode, Credential, Principal};
+use export::{Flavor, Options, XprtsecModes};
+use rpc::{Certificate, Credential, Principal, XprtsecMode};
 
 /// The modes, named as in `xprtsec=`.
-const MODES: [XprtsecMode; 3] =
-    [XprtsecMode::None, XprtsecMode::Tls, XprtsecMode::Mtls];
+const MODES: [XprtsecMode; 3] = [XprtsecMode::None, XprtsecMode::Tls, XprtsecMode::Mtls];
 /// The flavours, in the words of `sec=`.
 const FLAVORS: [Flavor; 5] =
     [Flavor::Sys, Flavor::None, Flavor::Krb5, Flavor::Krb5i, Flavor::Krb5p];

@@ -9,7 +9,7 @@ mod profile;
 mod token;
 
 use crate::mechanism::{Messages, Room, Unprotected};
-use profile::{Keys, ChecksumMismatch};
+use profile::{ChecksumMismatch, Keys};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use sys::gssapi::SessionKeys;

@@ -135,7 +135,9 @@ impl Keys {
         plain.clear();
         plain.resize(len, 0);
         let mut mac = self.mac_of_message();
-        self.cipher.decrypt(message, plain, self.authenticated, &mut mac).ok_or(ChecksumMismatch)?;
+        self.cipher
+            .decrypt(message, plain, self.authenticated, &mut mac)
+            .ok_or(ChecksumMismatch)?;
         self.compare(&mac.sign(), sum)
     }
 
