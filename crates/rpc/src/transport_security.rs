@@ -242,8 +242,8 @@ mod tests {
 
     #[test]
     fn each_value_has_its_mode_and_number() {
-        assert_eq!(TransportSecurity::PLAIN.security(), XprtsecMode::None);
-        assert_eq!(TransportSecurity::TLS.security(), XprtsecMode::Tls);
+        assert_eq!(TransportSecurity::PLAIN.mode(), XprtsecMode::None);
+        assert_eq!(TransportSecurity::TLS.mode(), XprtsecMode::Tls);
         assert_eq!(
             (TransportSecurity::PLAIN.certificate(), TransportSecurity::TLS.certificate()),
             (None, None)
