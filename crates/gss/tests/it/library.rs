@@ -141,7 +141,7 @@ fn in_each_realm(test: &str, body: impl Fn()) {
 
 #[test]
 fn own_messages_and_library_messages_are_interchangeable() {
-    in_each_realm("library::our_messages_are_the_library_s_and_the_library_s_are_ours", || {
+    in_each_realm("library::own_messages_and_library_messages_are_interchangeable", || {
         let expected = std::env::var("LAB_TYPE").unwrap();
         for sides in [
             (Sealing::Own, Sealing::Library),
@@ -162,7 +162,7 @@ fn own_messages_and_library_messages_are_interchangeable() {
 #[test]
 #[ignore = "by hand: cargo test --release -p bowline-gss --test it library -- --ignored; LAB_REPORT=FILE for the figures"]
 fn cost_relative_to_the_library() {
-    in_each_realm("library::cost_beside_the_library_s", || {
+    in_each_realm("library::cost_relative_to_the_library", || {
         let report = std::env::var("LAB_REPORT").unwrap();
         let (kind, own, own_peer) = context(Sealing::Own, Sealing::Own);
         let (_, library, library_peer) = context(Sealing::Library, Sealing::Library);
