@@ -401,7 +401,7 @@ mod tests {
             let words: Vec<&str> = shown[0].1.split(',').collect();
             if (&spec.rules, spec.fsid) != (&plain.rules, plain.fsid) {
                 // an option that is another name of one is printed as that
-                let name = option.about.strip_prefix("As ").unwrap_or(&written);
+                let name = option.about.strip_prefix("Same as ").unwrap_or(&written);
                 assert!(words.contains(&name), "{written}: {shown:?}");
                 seen.push(option.name);
             }

@@ -161,7 +161,7 @@ mod tests {
     #[test]
     fn a_name_without_an_address_is_an_error() {
         let error = |host| find_by(host, Box::new(Names(NAMES))).err().unwrap().to_string();
-        assert!(error("nowhere").contains("--for-host nowhere: no address"));
+        assert!(error("nowhere").contains("--for-host nowhere: this name has no address"));
         assert!(error("slow").contains("does not answer"));
     }
 }
