@@ -12,13 +12,13 @@ use super::kerberos::Kerberos;
 use super::line_limiter::LineLimiter;
 use super::listen_addresses::ListenAddresses;
 use super::parts::ServerParts;
+use super::periodic_task::PeriodicTask;
 use super::portmap::{self, Plan, PortmapService};
 use super::recent_calls::RecentCalls;
 use super::recovery::RecoveryStore;
 use super::refusals::Refusals;
 use super::sealed::SealedService;
 use super::status_monitor::StatusMonitor;
-use super::sweeper::Sweeper;
 use super::{
     hung_calls, lock_manager, port_owner, process_info, refused_mounts, self_test, signals,
     startup_message, startup_warnings, state_dir, systemd, unserved_calls,
@@ -65,7 +65,7 @@ pub struct RunningServer {
     /// Serves metrics, if asked for.
     pub metrics: Option<HttpServer>,
     /// Names hung calls in the log.
-    pub hung_calls: Sweeper,
+    pub hung_calls: PeriodicTask,
     /// The open files of all exports.
     pub backends: Backends,
 }

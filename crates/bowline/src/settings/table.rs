@@ -139,7 +139,7 @@ settings! {
         default: ZeroCopy::Auto,
         default_text: None,
         apply: Some(|parts, choice, _| parts.change_server(|s| { s.set_zero_copy(*choice); Ok(()) })),
-        help: "whether READ sends file pages without copying them, and large WRITEs go through a pipe",
+        help: "whether READ sends file pages without copying them, and large WRITEs are spliced through a pipe",
         manual: "auto sends file pages where that costs less than copying: larger READs over TCP. With on and \
                  auto, the data of a WRITE of more than 256 KiB moves from the socket to the file through a \
                  pipe inside the kernel; with off it is received first.",
@@ -221,7 +221,7 @@ settings! {
         default: GraceSeconds::DEFAULT,
         default_text: None,
         apply: Some(|parts, grace, _| { parts.nfs.state.set_grace_ms(grace.ms()); parts.keeper.wake(); Ok(Vec::new()) }),
-        help: "longest time after a restart in which clients reclaim their locks and nobody gets new ones",
+        help: "maximum time after a restart in which clients reclaim their locks and no new locks are granted",
         manual: "1 to 600; not less than the lease, or clients that are idle learn of the restart too late. There is a \
                  grace period only if a client held something before the restart. It ends when all clients of version \
                  4.1 have said that they are done and all others have reclaimed or answered, ten seconds after the last \
@@ -233,7 +233,7 @@ settings! {
         default: LeaseSeconds::DEFAULT,
         default_text: None,
         apply: Some(|parts, lease, _| { parts.nfs.v4.state.set_lease_ms(lease.ms()); Ok(Vec::new()) }),
-        help: "how long the server waits for a sign of life of a client of version 4 before others may have what it holds",
+        help: "lease time of NFSv4 clients: after this time without a request, other clients can take a client's locks and opens",
         manual: "5 to 3600. A client whose lease is over keeps what it has until another wants it, for a day at the \
                  most. Clients learn of another lease when they mount or find the server restarted.",
     }
@@ -243,7 +243,7 @@ settings! {
         default: Delegate::Off,
         default_text: None,
         apply: Some(|parts, delegate, _| { parts.nfs.set_delegations(*delegate); Ok(Vec::new()) }),
-        help: "whether clients of version 4.1 may take a file for unchanged until they are told otherwise",
+        help: "whether NFSv4.1 clients get delegations, which let them use cached files without revalidation",
         manual: "With read, a client that opens a file for reading opens it again and reads it from its cache without \
                  asking, until somebody wants to change it. Who writes to it waits until the client has returned it, \
                  for up to 40 seconds if the client does not answer, then it is taken from the client: other clients, \
@@ -262,7 +262,7 @@ settings! {
         default: NsmMode::Auto,
         default_text: None,
         apply: Some(|parts, mode, _| parts.set_nsm(*mode)),
-        help: "whether the server hears of reboots of clients that hold locks, and tells them of its own restarts",
+        help: "whether the server accepts reboot notifications from clients that hold locks, and notifies them of its own restarts",
         manual: "own needs no rpc.statd. statd is for a machine that needs rpc.statd as a client of other servers: the \
                  number of the status monitor is left to it, and it is asked, over the loopback address, to watch each \
                  client that gets a lock; clients are still told of a restart by the server itself. A client is watched \
@@ -278,7 +278,7 @@ settings! {
         default: Keytab::Auto,
         default_text: None,
         apply: Some(|parts, keytab, _| Ok(parts.kerberos.set_keytab(keytab))),
-        help: "where the server's Kerberos keys are, for exports with sec=krb5, krb5i or krb5p",
+        help: "the server's keytab, for exports with sec=krb5, krb5i or krb5p",
         manual: "A file with the keys of nfs/NAME for each name by which clients know this server. auto is the file \
                  that KRB5_KTNAME names, else /etc/krb5.keytab. It is not looked at while no export names Kerberos, \
                  and read anew for each client that comes, so that new keys count at once. The library \
@@ -290,7 +290,7 @@ settings! {
         default: PrincipalsFile::Off,
         default_text: None,
         apply: Some(|parts, file, _| Ok(parts.kerberos.set_principals(file))),
-        help: "a file that says which Kerberos principal is which user",
+        help: "a file that maps Kerberos principals to users",
         manual: "Lines of a principal, in which one * may stand for any characters, and a user's name, or - for the \
                  anonymous user. A principal that is not in the file is the user that auth_to_local of krb5.conf(5) \
                  makes of it, else the user whose name is the whole principal, else anonymous. Nobody is root but \
@@ -303,9 +303,9 @@ settings! {
         default: Sealing::Own,
         default_text: None,
         apply: Some(|parts, sealing, _| Ok(parts.kerberos.set_sealing(*sealing))),
-        help: "who signs and encrypts Kerberos messages (krb5, krb5i, krb5p)",
-        manual: "own does it in place, with keys that the library has agreed on with the client; library has \
-                 libgssapi_krb5 do it, for several times the processor's time. Both write the same messages. After a \
+        help: "the implementation that signs and encrypts Kerberos messages (krb5, krb5i, krb5p)",
+        manual: "own signs and encrypts in place, with the session keys that the library has negotiated; library uses \
+                 libgssapi_krb5, which takes several times the CPU time. Both produce the same messages. After a \
                  change clients establish their contexts anew, which they do by themselves.",
     }
     memory: Bytes<MemoryLimit> {
@@ -329,7 +329,7 @@ settings! {
         default: AuditFile::Off,
         default_text: None,
         apply: Some(|parts, _, after| parts.audit.apply(after).map(|()| Vec::new())),
-        help: "a file in which it is recorded who removes, renames and changes attributes",
+        help: "a file that records removes, renames and attribute changes, with client and user",
         manual: "A line of JSON for each REMOVE, RMDIR, RENAME and SETATTR, also for those that fail, with client, user \
                  and path. The file is opened again by `bowline reload` and SIGHUP. No call waits for the disk: of \
                  more than 8192 records that wait for it the rest is dropped, and it is said in the file, the log and \
@@ -341,7 +341,7 @@ settings! {
         default: Bytes(AuditSize::DEFAULT),
         default_text: None,
         apply: Some(|parts, _, after| parts.audit.apply(after).map(|()| Vec::new())),
-        help: "size from which on the file of audit is renamed and a new one begun",
+        help: "size at which the audit file is renamed and a new one begun",
         manual: "64K to 1T.",
     }
     audit_files: AuditFiles {
@@ -350,7 +350,7 @@ settings! {
         default: AuditFiles::default(),
         default_text: None,
         apply: Some(|parts, _, after| parts.audit.apply(after).map(|()| Vec::new())),
-        help: "how many full files of audit are kept, as PATH.1, PATH.2 and so on",
+        help: "number of full audit files that are kept, as PATH.1, PATH.2 and so on",
         manual: "0 to 100; the oldest is removed.",
     }
     tls: TlsDemand {
@@ -359,8 +359,8 @@ settings! {
         default: TlsDemand::Allow,
         default_text: None,
         apply: None,
-        help: "whether calls are refused that do not come through TLS",
-        manual: "With require, calls in the clear are refused, whatever xprtsec an export has, but for NULL and the \
+        help: "whether calls without TLS are refused",
+        manual: "With require, calls without TLS are refused, whatever xprtsec an export has, except NULL and the \
                  probe for TLS; so are all over UDP. Clients of version 3 then cannot mount, as they send MNT in the \
                  clear, nor lock. Needs --tls-cert.",
     }
@@ -370,8 +370,8 @@ settings! {
         default: HandshakeThreads::default(),
         default_text: None,
         apply: None,
-        help: "threads that make TLS handshakes",
-        manual: "1 to 16. Threads that process calls make none.",
+        help: "number of threads for TLS handshakes",
+        manual: "1 to 16. Worker threads perform no handshakes.",
     }
     log_level: LogLevel {
         key: "log-level",
@@ -382,7 +382,7 @@ settings! {
             parts.log.set(*level);
             Ok(Vec::new())
         }),
-        help: "least severity of messages that are logged",
+        help: "minimum severity of messages that are logged",
         manual: "The log goes to standard error. No level logs a line for each call.",
     }
 }
