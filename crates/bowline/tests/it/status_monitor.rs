@@ -264,7 +264,7 @@ fn a_status_monitor_that_refuses_or_is_silent_costs_no_lock() {
         *statd.answer.lock().unwrap() = None;
         until("it is asked again", || statd.asked.lock().unwrap().len() > 1);
         assert_eq!(two.lock(1, false), Status::Granted, "it does not wait for the answer");
-        until("it is said", || warned("no answer"));
+        until("it is said", || warned("no reply"));
         *statd.answer.lock().unwrap() = Some(Outcome::Success);
         until("both are watched", || server.json("grace")["watched_by_statd"] == 2);
         assert!(!warned("cannot be asked"));

@@ -140,8 +140,8 @@ fn an_address_is_watched_from_its_first_recorded_host_to_its_last() {
 fn a_failure_is_said_and_tried_again_after_a_pause() {
     let (asked, monitor) = monitor();
     for (now, failure, why) in [
-        (1, Err(CallFailure::NotRegistered), "does not know the program"),
-        (1_000_000, Err(CallFailure::NoAnswer), "no answer"),
+        (1, Err(CallFailure::NotRegistered), "is not registered with its port mapper"),
+        (1_000_000, Err(CallFailure::NoAnswer), "no reply"),
         (2_000_000, Ok(Outcome::Fail), "refuses to watch 10.0.0.1"),
     ] {
         monitor.note(&recorded(1, "one"));
