@@ -2,13 +2,14 @@
 
 use super::frame::Frame;
 use super::owner::put_id;
+use super::quota_attrs::{self, QuotaSpace};
 use super::status::Failed;
 use super::{acl, attr_sets, usual_attrs};
 use crate::object::Object;
 use export::Export;
 use proto::nfs4::{ATTRS, Bitmap4, ChangeInfo4, FileType4, Nfsstat4, attr as a};
 use vfs::acl4::Ace;
-use vfs::{Attr, Change, ChangeKind, Fid, FileType, Limits, StatFs, Time};
+use vfs::{Attr, Change, ChangeKind, Fid, FileType, Limits, StatFs, Time, Want};
 use xdr::{Writer, hyper};
 
 /// The attributes that this server has.
@@ -47,6 +48,9 @@ pub(super) const SUPPORTED: Bitmap4 = Bitmap4::of(&[
     a::NUMLINKS,
     a::OWNER,
     a::OWNER_GROUP,
+    a::QUOTA_AVAIL_HARD,
+    a::QUOTA_AVAIL_SOFT,
+    a::QUOTA_USED,
     a::RAWDEV,
     a::SPACE_AVAIL,
     a::SPACE_FREE,
@@ -54,6 +58,7 @@ pub(super) const SUPPORTED: Bitmap4 = Bitmap4::of(&[
     a::SPACE_USED,
     a::TIME_ACCESS,
     a::TIME_ACCESS_SET,
+    a::TIME_CREATE,
     a::TIME_DELTA,
     a::TIME_METADATA,
     a::TIME_MODIFY,
@@ -94,8 +99,16 @@ static LIMITS: Bitmap4 = Bitmap4::of(&[
     a::CLONE_BLKSIZE,
 ]);
 
+/// What not every file system knows of its objects.
+pub(super) static BIRTH: Bitmap4 = Bitmap4::of(&[a::TIME_CREATE]);
+
 /// Attributes that can only be set.
 static WRITE_ONLY: Bitmap4 = Bitmap4::of(&[a::TIME_ACCESS_SET, a::TIME_MODIFY_SET, a::MODE_UMASK]);
+
+/// What is asked of the back end for these attributes.
+pub(super) fn want(asked: &Bitmap4) -> Want {
+    if asked.has(a::TIME_CREATE) { Want::BIRTH } else { Want::STAT }
+}
 
 /// Refuses attributes that can only be set; those that are not supported are left out of the answer.
 ///
@@ -112,6 +125,8 @@ pub(super) struct Facts<'a> {
     pub export: &'a Export,
     /// The ACL, if asked for.
     pub acl: Option<&'a [Ace]>,
+    /// What quotas leave, if asked for.
+    pub quota: QuotaSpace,
     /// The file id of the directory that the object covers, or its own.
     pub mounted_on: u64,
     /// Of the file system, if asked for.
@@ -168,7 +183,7 @@ impl Shared {
         let lease_s = frame.v4().state.lease_ms() / 1000;
         Ok(Self {
             supported: match asked.has(a::SUPPORTED_ATTRS) {
-                true => attr_sets::given(frame, object, &SUPPORTED),
+                true => attr_sets::supported(frame, object)?,
                 false => Bitmap4::NONE,
             },
             is_pseudo: frame.caller.table().pseudo().is(object.export()),
@@ -197,7 +212,11 @@ pub(super) fn put(
     asked: &Bitmap4,
     reply: &mut Writer,
 ) -> Result<(), Failed> {
-    let given = attr_sets::given(frame, object, asked);
+    let mut given = attr_sets::given(frame, object, asked);
+    let quota = quota_attrs::of(object, attr, &mut given)?;
+    if attr.birth.known().is_none() {
+        given = given.without(&BIRTH);
+    }
     let own;
     let shared = if usual_attrs::are_usual(&given) {
         let is_pseudo = frame.caller.table().pseudo().is(object.export());
@@ -216,6 +235,7 @@ pub(super) fn put(
         attr,
         export: object.export(),
         acl: aces.as_deref(),
+        quota,
         mounted_on,
         shared,
     };
@@ -287,9 +307,13 @@ fn put_value(facts: &Facts<'_>, number: u32, w: &mut Writer) {
         a::NUMLINKS => w.u32(attr.nlink),
         a::OWNER => put_id(attr.uid, w),
         a::OWNER_GROUP => put_id(attr.gid, w),
+        a::QUOTA_AVAIL_HARD => w.u64(facts.quota.avail_hard.unwrap_or_default()),
+        a::QUOTA_AVAIL_SOFT => w.u64(facts.quota.avail_soft.unwrap_or_default()),
+        a::QUOTA_USED => w.u64(facts.quota.used.unwrap_or_default()),
         a::RAWDEV => w.words([attr.rdev.0, attr.rdev.1]),
         a::SPACE_USED => w.u64(attr.used),
         a::TIME_ACCESS => put_time(attr.atime, w),
+        a::TIME_CREATE => put_time(attr.birth.known().unwrap_or_default(), w),
         a::TIME_METADATA => put_time(attr.ctime, w),
         a::TIME_MODIFY => put_time(attr.mtime, w),
         a::MOUNTED_ON_FILEID => w.u64(facts.mounted_on),

@@ -1,10 +1,14 @@
 //! Which attributes there are: by the minor version, and by what the file system can do.
 
 use super::acl::has_acls;
-use super::attr::SUPPORTED;
+use super::attr::{BIRTH, SUPPORTED};
 use super::frame::Frame;
+use super::quota_attrs::QUOTAS;
+use super::status::Failed;
 use crate::object::Object;
+use crate::verbs;
 use proto::nfs4::{ATTRS, Bitmap4, attr as a};
+use vfs::Want;
 
 /// The attributes that this server has in each minor version.
 static BY_MINOR: [Bitmap4; 3] = [until(0), until(1), until(2)];
@@ -45,6 +49,21 @@ pub(super) fn given(frame: &Frame<'_>, object: &Object<'_>, asked: &Bitmap4) -> 
         lacks = lacks.or(&Bitmap4::of(&[a::ACL]));
     }
     given.without(&lacks)
+}
+
+/// Those that an object has.
+///
+/// # Errors
+/// Those of asking for the object's attributes.
+pub(super) fn supported(frame: &Frame<'_>, object: &Object<'_>) -> Result<Bitmap4, Failed> {
+    let mut supported = given(frame, object, &SUPPORTED);
+    if verbs::getattr_with(object, Want::BIRTH)?.birth.known().is_none() {
+        supported = supported.without(&BIRTH);
+    }
+    if object.backend().quotas().is_none() {
+        supported = supported.without(&QUOTAS);
+    }
+    Ok(supported)
 }
 
 /// Whether a minor version defines an attribute.

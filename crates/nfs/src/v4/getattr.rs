@@ -15,7 +15,7 @@ pub(super) fn getattr<'f>(
     let GetattrArgs { attrs } = args.get()?;
     attr::check_readable(&attrs)?;
     let object = frame.object()?;
-    let found = verbs::getattr(object)?;
+    let found = verbs::getattr_with(object, attr::want(&attrs))?;
     // an ACL may be longer than what was checked before
     let (room, too_big) = frame.room(reply);
     let start = reply.mark();

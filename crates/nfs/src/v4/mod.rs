@@ -34,6 +34,7 @@ mod open_create;
 mod ops;
 mod owner;
 mod procedures;
+mod quota_attrs;
 mod read;
 mod read_plus;
 mod readdir;

@@ -7,6 +7,7 @@
 use super::attr::{self, Facts, Shared};
 use super::frame::Frame;
 use super::lookup;
+use super::quota_attrs::{QUOTAS, QuotaSpace};
 use super::status::Failed;
 use super::{acl, attr_sets};
 use crate::junction::Crossing;
@@ -17,7 +18,7 @@ use proto::nfs4::{Bitmap4, Nfsstat4, ReaddirArgs, attr as a};
 use rpc::Copied;
 use std::ops::ControlFlow;
 use vfs::acl4::Ace;
-use vfs::{DirEntry, Fid, ListArgs};
+use vfs::{Attr, DirEntry, Fid, ListArgs, Want};
 use xdr::{Mark, Writer};
 
 /// What comes before the entries: the verifier of cookies.
@@ -108,9 +109,27 @@ impl List<'_, '_> {
             }
         };
         let (acl, mounted_on, shared) = (acl.as_deref(), entry.fileid, &self.shared);
-        let facts = Facts { fid, attr: found, export, acl, mounted_on, shared };
-        attr::put_facts(&facts, &self.asked, reply);
+        let quota = QuotaSpace::default();
+        let facts = Facts { fid, attr: found, export, acl, quota, mounted_on, shared };
+        if self.asked.has(a::TIME_CREATE) && found.birth.known().is_none() {
+            self.put_with_birth(&facts, reply);
+        } else {
+            attr::put_facts(&facts, &self.asked, reply);
+        }
         true
+    }
+
+    /// Appends attributes with the time of creation, which this listing does not have.
+    fn put_with_birth(&self, facts: &Facts<'_>, reply: &mut Writer) {
+        let mut object = self.dir.clone();
+        object.fid = *facts.fid;
+        match verbs::getattr_with(&object, Want::BIRTH).map(|attr| attr.birth) {
+            Ok(birth) if birth.known().is_some() => {
+                let found = Attr { birth, ..*facts.attr };
+                attr::put_facts(&Facts { attr: &found, ..*facts }, &self.asked, reply);
+            }
+            _ => attr::put_facts(facts, &self.asked.without(&attr::BIRTH), reply),
+        }
     }
 
     /// The ACL of an entry, if it is asked for.
@@ -128,12 +147,15 @@ impl List<'_, '_> {
         // what that export has of what its neighbours have
         let asked = attr_sets::given(self.frame, root, &self.asked);
         let shared = Shared::of(self.frame, root, &asked);
-        let found = verbs::getattr(root).map_err(Failed::from);
+        let found = verbs::getattr_with(root, attr::want(&asked)).map_err(Failed::from);
         match (shared, found) {
             (Ok(shared), Ok(found)) => {
                 let (fid, export) = (&root.fid, root.export());
-                let (mounted_on, shared) = (entry.fileid, &shared);
-                let facts = Facts { fid, attr: &found, export, acl: None, mounted_on, shared };
+                let (mounted_on, shared, quota) = (entry.fileid, &shared, QuotaSpace::default());
+                let facts =
+                    Facts { fid, attr: &found, export, acl: None, quota, mounted_on, shared };
+                let known = found.birth.known().is_some();
+                let asked = if known { asked } else { asked.without(&attr::BIRTH) };
                 attr::put_facts(&facts, &asked, reply);
                 true
             }
@@ -162,7 +184,8 @@ pub(super) fn readdir<'f>(
     let dir = frame.object()?;
     attr::check_readable(&a.attrs)?;
     check_cookie(&a)?;
-    let asked = attr_sets::given(frame, dir, &a.attrs);
+    // what quotas leave to each entry is not looked up
+    let asked = attr_sets::given(frame, dir, &a.attrs).without(&QUOTAS);
     let (room, too_big) = frame.room(reply);
     let most = (frame.nfs.settings.read_max(frame.caller.peer().transport).min(a.maxcount)
         as usize)

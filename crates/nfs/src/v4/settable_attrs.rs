@@ -100,6 +100,10 @@ pub(super) fn parse(minor: u32, wire: &Fattr4<'_>) -> Result<Settable, Failed> {
             }
             a::TIME_ACCESS_SET => set.atime = time(&mut values)?,
             a::TIME_MODIFY_SET => set.mtime = time(&mut values)?,
+            // no file system sets it: it is not among the attributes that the answer says are set
+            a::TIME_CREATE => {
+                let _not_set = point(&mut values)?;
+            }
             _ => return Err(Nfsstat4::AttrNotSupp.into()),
         }
     }
@@ -138,15 +142,18 @@ fn permissions(umask: u32) -> Result<u32, Failed> {
 fn time(values: &mut Reader<'_>) -> Result<SetTime, Failed> {
     match values.u32()? {
         0 => Ok(SetTime::Now),
-        1 => {
-            let Nfstime4 { seconds, nseconds } = values.get()?;
-            if nseconds >= 1_000_000_000 {
-                return Err(Nfsstat4::Inval.into());
-            }
-            Ok(SetTime::To(Time { sec: seconds.cast_signed(), nsec: nseconds }))
-        }
+        1 => Ok(SetTime::To(point(values)?)),
         _ => Err(Nfsstat4::BadXdr.into()),
     }
+}
+
+/// `nfstime4`.
+fn point(values: &mut Reader<'_>) -> Result<Time, Failed> {
+    let Nfstime4 { seconds, nseconds } = values.get()?;
+    if nseconds >= 1_000_000_000 {
+        return Err(Nfsstat4::Inval.into());
+    }
+    Ok(Time { sec: seconds.cast_signed(), nsec: nseconds })
 }
 
 #[cfg(test)]
@@ -176,6 +183,15 @@ mod tests {
             (set.size, set.mode, set.uid, set.mtime),
             (Some(9), Some(0o640), Some(1000), SetTime::Now)
         );
+    }
+
+    #[test]
+    fn the_time_of_creation_is_taken_and_not_set() {
+        let mut w = Writer::new();
+        w.words([0, 5, 6]);
+        let mask = Bitmap4::of(&[a::TIME_CREATE]);
+        let set = parse(1, &Fattr4 { mask, values: proto::layout::Bytes(w.bytes()) }).unwrap();
+        assert_eq!(set, Settable::default());
     }
 
     #[test]

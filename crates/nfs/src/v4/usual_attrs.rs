@@ -28,7 +28,7 @@ static USUAL: Bitmap4 = Bitmap4::of(&[
 ]);
 
 /// What may be asked for besides.
-static OPTIONAL: Bitmap4 = Bitmap4::of(&[a::RDATTR_ERROR, a::FILEHANDLE]);
+static OPTIONAL: Bitmap4 = Bitmap4::of(&[a::RDATTR_ERROR, a::FILEHANDLE, a::TIME_CREATE]);
 
 /// Whether [`put`] has the values of these attributes.
 #[inline]
@@ -59,6 +59,13 @@ pub(super) fn put(facts: &Facts<'_>, given: &Bitmap4, w: &mut Writer) {
         (time(attr.atime), time(attr.ctime));
     let [mtime, below_mtime, mtime_ns] = time(attr.mtime);
     let [mounted_on, below_mounted_on] = hyper(facts.mounted_on);
+    if given.has(a::TIME_CREATE) {
+        let [birth, below_birth, birth_ns] = time(attr.birth.known().unwrap_or_default());
+        w.words([major, minor, used, below_used, atime, below_atime, atime_ns]);
+        w.words([birth, below_birth, birth_ns, ctime, below_ctime, ctime_ns]);
+        w.words([mtime, below_mtime, mtime_ns, mounted_on, below_mounted_on]);
+        return;
+    }
     w.words([
         major,
         minor,

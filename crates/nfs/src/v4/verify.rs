@@ -14,7 +14,7 @@ fn is_same<'f>(frame: &Frame<'f>, args: &mut Reader<'f>) -> Result<bool, Failed>
     let wanted: Fattr4<'_> = args.get()?;
     let object = frame.object()?;
     attr::check_comparable(&attr_sets::given(frame, object, &SUPPORTED), &wanted.mask)?;
-    let found = verbs::getattr(object)?;
+    let found = verbs::getattr_with(object, attr::want(&wanted.mask))?;
     let (mut own, mut theirs) = (Writer::new(), Writer::new());
     attr::put(frame, object, &found, &wanted.mask, &mut own)?;
     theirs.put(&wanted);

@@ -8,5 +8,13 @@ use vfs::{Attr, Want};
 /// # Errors
 /// [`vfs::Status::Stale`].
 pub fn getattr(object: &Object<'_>) -> vfs::Result<Attr> {
-    object.backend().getattr(&object.cx(), &object.fid, Want::STAT)
+    getattr_with(object, Want::STAT)
+}
+
+/// The same with the time of creation, if that is wanted and known.
+///
+/// # Errors
+/// [`vfs::Status::Stale`].
+pub fn getattr_with(object: &Object<'_>, want: Want) -> vfs::Result<Attr> {
+    object.backend().getattr(&object.cx(), &object.fid, want)
 }

@@ -37,7 +37,7 @@ pub use copy::{CopyRange, clone, copy};
 pub use create::create;
 pub use fsinfo::{FileSystemInfo, fsinfo};
 pub use fsstat::fsstat;
-pub use getattr::getattr;
+pub use getattr::{getattr, getattr_with};
 pub use link::{Linked, link};
 pub use lookup::{lookup, lookup_crossing, lookup_root};
 pub use mkdir::mkdir;

@@ -154,6 +154,11 @@ impl OpenFile {
         self.id
     }
 
+    /// The time of creation, which an object keeps for life, where it is known.
+    pub const fn birth(&self) -> Option<(i64, u32)> {
+        self.birth
+    }
+
     /// Whether these are attributes of this object: its number cannot be reused while it is open
     /// here. The time of creation is compared for file systems whose numbers are not reliable.
     pub fn is(&self, stat: &Stat) -> bool {
