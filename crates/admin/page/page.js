@@ -68,7 +68,7 @@ const VIEWS = {
       ["Mode", (row) => row.mode], ["Bytes", range], ["Waiting", (row) => row.waiting_ms, (ms) => ms === undefined ? "" : age(ms / 1000)]]],
     ["opens", "Opens of version 4", [["File", (row) => row.file], ["Client", (row) => row.client + " " + row.address],
       ["For", (row) => row.access], ["Denies", (row) => row.deny]]],
-    ["sessions", "Sessions of version 4", [["Session", (row) => row.id], ["Client", (row) => row.client + " " + row.address],
+    ["sessions", "Sessions of version 4", [["Session", (row) => row.id || "version 4.0"], ["Client", (row) => row.client + " " + row.address],
       ["State", (row) => row.state], ["Slots", (row) => row.slots, count], ["Running", (row) => row.slots_running, count],
       ["Silent", (row) => row.silent_ms, (ms) => age(ms / 1000)]]]] },
   pools: { title: "Pools", from: "pools", about: "Threads that process calls.", columns: [name("Pool"), RATES.calls, note("Threads and connections")] },

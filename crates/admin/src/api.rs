@@ -380,6 +380,10 @@ pub struct ClientRow {
     /// The names in the certificates of its connections.
     #[serde(default)]
     pub certificates: Vec<String>,
+    /// The addresses of machines that call themselves the same over version 4, seen within the last hour: each takes away
+    /// what the other holds, or cannot get in.
+    #[serde(default)]
+    pub same_name: Vec<String>,
 }
 
 /// One connection.

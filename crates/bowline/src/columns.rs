@@ -225,7 +225,8 @@ pub const CLIENTS: [Column; 11] = [
     right(
         "SESSIONS",
         "Its sessions of version 4, which mounts no path; courtesy are its clients whose lease is over, and whose opens \
-         and locks are kept until somebody else wants them",
+         and locks are kept until somebody else wants them; name also used by: another machine calls itself the same, and \
+         each takes away what the other has",
     ),
     right("OPENS", "Files that it has open over version 4"),
     left(
@@ -363,12 +364,12 @@ pub const LOCKS: [Column; 7] = [
 ];
 
 /// `bowline sessions`.
-pub const SESSIONS: [Column; 10] = [
+pub const SESSIONS: [Column; 11] = [
     left(
         "CLIENT",
         "The client: the address that it made itself known from, and what it calls itself",
     ),
-    left("SESSION", "The session's name, in hexadecimal"),
+    left("SESSION", "The session's name, in hexadecimal; a client of version 4.0 has none"),
     left(
         "STATE",
         "active, or courtesy: the client's lease is over, and what it has open is kept until somebody else wants it",
@@ -380,6 +381,10 @@ pub const SESSIONS: [Column; 10] = [
     right("REQUEST", "The longest request"),
     right("REPLY", "The longest reply"),
     right("OPENS", "Files that the client has open, over all its sessions"),
+    right(
+        "OWNERS",
+        "Open owners and lock owners of a client of version 4.0, each of which has one request in flight at most",
+    ),
 ];
 
 /// `bowline opens`.

@@ -142,10 +142,15 @@ fn identities(row: &ClientRow) -> String {
 }
 
 fn sessions(row: &ClientRow) -> String {
-    match row.courtesy {
-        0 => row.sessions.to_string(),
-        courtesy => format!("{}, {courtesy} courtesy", row.sessions),
-    }
+    let courtesy = match row.courtesy {
+        0 => String::new(),
+        courtesy => format!(", {courtesy} courtesy"),
+    };
+    let same_name = match row.same_name.as_slice() {
+        [] => String::new(),
+        others => format!(", name also used by {}", others.join(" ")),
+    };
+    format!("{}{courtesy}{same_name}", row.sessions)
 }
 
 /// `bowline conns`.

@@ -21,6 +21,12 @@ const THREADS_MIN: u64 = 4;
 const OPEN_FILES_DIVISOR: u64 = 8;
 /// Kernel memory for an open file: its inode and dentry cannot be reclaimed.
 const OPEN_FILE_BYTES: u64 = 2 << 10;
+/// Opens of version 4 get an eighth.
+const OPENS_DIVISOR: u64 = 8;
+/// What an open of version 4 may take, with the note that its file is kept.
+const OPEN_BYTES: u64 = 1 << 10;
+/// Opens that there may be whatever the memory is.
+const OPENS_MIN: usize = 4096;
 /// The reply cache gets a sixteenth.
 const REPLY_CACHE_DIVISOR: u64 = 16;
 
@@ -124,6 +130,11 @@ impl MemoryShares {
         count(self.bytes / OPEN_FILES_DIVISOR / OPEN_FILE_BYTES)
     }
 
+    /// Opens of version 4 in all, at most `wanted`.
+    pub fn v4_opens(self, wanted: usize) -> usize {
+        wanted.min(count(self.bytes / OPENS_DIVISOR / OPEN_BYTES).max(OPENS_MIN))
+    }
+
     /// Bytes of the reply cache, at most `wanted`.
     pub fn reply_cache(self, wanted: usize) -> usize {
         wanted.min(count(self.bytes / REPLY_CACHE_DIVISOR))
@@ -187,6 +198,10 @@ mod tests {
         assert_eq!([0, 64, 128, 4096].map(|mib| of(mib).threads(512)), [4, 8, 16, 512]);
         assert_eq!(of(64).threads(2), 2);
         assert_eq!((of(64).open_files(), of(1024).open_files()), (4096, 65_536));
+        assert_eq!(
+            [16, 64, 16_384].map(|mib| of(mib).v4_opens(1_000_000)),
+            [4096, 8192, 1_000_000]
+        );
         assert_eq!(of(64).reply_cache(16 << 20), 4 << 20);
         assert_eq!(of(4096).reply_cache(16 << 20), 16 << 20);
         assert_eq!(MemoryShares::of_this_process(), MemoryShares::of_this_process());

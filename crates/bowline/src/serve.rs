@@ -26,6 +26,7 @@ mod lock_keeper;
 mod lock_manager;
 mod lock_rows;
 mod metrics;
+mod name_conflicts;
 pub mod parts;
 mod periodic_task;
 pub mod port_owner;

@@ -11,9 +11,13 @@ pub fn sessions(to: &TableTarget) -> anyhow::Result<ExitCode> {
     watch_table(to, "bowline sessions", &Request::Sessions, |rows: &Vec<SessionRow>| {
         let mut table = table(&columns::SESSIONS);
         for row in rows {
+            let session = match row.id.as_str() {
+                "" => "none: version 4.0".to_owned(),
+                id => id.to_owned(),
+            };
             table.row([
                 &format!("{} {}", row.address, row.client),
-                &row.id,
+                &session,
                 &row.state,
                 &admin::duration_s(row.silent_ms / 1000),
                 &row.slots.to_string(),
@@ -22,6 +26,7 @@ pub fn sessions(to: &TableTarget) -> anyhow::Result<ExitCode> {
                 &admin::bytes(row.request_bytes),
                 &admin::bytes(row.response_bytes),
                 &row.opens.to_string(),
+                &row.owners.to_string(),
             ]);
         }
         table.to_string()

@@ -91,6 +91,8 @@ pub(crate) struct Grace {
     instance: u32,
     list: BTreeMap<HostName, Listed>,
     clients: BTreeMap<ClientName, GraceClient>,
+    /// How many of the clients are not done.
+    clients_left: usize,
     began_ms: u64,
     length_ms: u64,
     /// The last reclaim or the last first answer of a host.
@@ -113,6 +115,7 @@ impl Grace {
             phase: if nobody { Phase::Over } else { Phase::Reclaiming },
             instance: recovery.instance().wrapping_add(1),
             list,
+            clients_left: clients.len(),
             clients,
             began_ms: now.0,
             length_ms: limits.grace_ms,
@@ -165,8 +168,7 @@ impl Grace {
             let mut listed = self.list.values();
             self.list.is_empty() || quiet() && listed.all(|host| host.reclaimed || host.answered)
         };
-        let clients_done = || self.clients.values().all(|client| client.done);
-        if now.0 >= self.ends_ms() || clients_done() && hosts_done() {
+        if now.0 >= self.ends_ms() || self.clients_left == 0 && hosts_done() {
             self.phase = Phase::Ending;
         }
     }
@@ -189,6 +191,7 @@ impl Grace {
             self.phase = Phase::Over;
             self.list.clear();
             self.clients.clear();
+            self.clients_left = 0;
         }
     }
 
@@ -236,14 +239,18 @@ impl Grace {
 
     /// The client of version 4 has reclaimed all that it wants.
     pub fn client_done(&mut self, name: &ClientName) {
-        if let Some(listed) = self.clients.get_mut(name) {
-            listed.done = true;
+        if let Some(listed) = self.clients.get_mut(name)
+            && !std::mem::replace(&mut listed.done, true)
+        {
+            self.clients_left = self.clients_left.saturating_sub(1);
         }
     }
 
     /// The client of version 4 may not reclaim any more and is not waited for.
     pub fn unlist_client(&mut self, name: &ClientName) {
-        self.clients.remove(name);
+        if self.clients.remove(name).is_some_and(|client| !client.done) {
+            self.clients_left = self.clients_left.saturating_sub(1);
+        }
     }
 
     /// The host got something back.

@@ -48,6 +48,7 @@ mod record;
 mod recovery;
 mod release;
 mod server;
+mod session_slots;
 mod settle;
 mod share;
 mod share_requests;
@@ -77,6 +78,7 @@ pub use record::{HostName, MonitoredHost, RECORD_MAX, Record, Records, Torn, Tra
 pub use recovery::Recovery;
 pub use release::Cancelled;
 pub use server::{NotIdentified, State};
+pub use session_slots::{SessionSlots, SessionSlotsError};
 pub use share::{ShareBits, ShareMode, ShareOwner};
 pub use share_requests::ShareRequest;
 pub use view::{FileRow, HostRow, LockRow, ShareRow, Totals, WaiterRow};

@@ -79,14 +79,14 @@ pub struct LockRow {
     pub blocked_locally: bool,
 }
 
-/// A session of NFS version 4.1.
+/// A session of NFS version 4.1, or a client of version 4.0, which has none.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionRow {
     /// The address that the client made itself known from.
     pub address: String,
     /// What the client calls itself.
     pub client: String,
-    /// The session, in hexadecimal.
+    /// The session, in hexadecimal; empty for a client of version 4.0.
     pub id: String,
     /// `active`, or `courtesy` if the client's lease is over and nobody has wanted what it has.
     pub state: String,
@@ -104,6 +104,9 @@ pub struct SessionRow {
     pub response_bytes: u64,
     /// Opens of the client, over all its sessions.
     pub opens: u64,
+    /// Open owners and lock owners of a client of version 4.0, each of which has one request in flight at most.
+    #[serde(default)]
+    pub owners: u64,
 }
 
 /// A file that a client has open over NFS version 4.

@@ -11,7 +11,7 @@ use super::refusals::{RefusalCount, Refusals, What};
 use super::sealed::SealedService;
 use super::{
     connection_rows, explain, export_changes, grace_status, hung_calls, limit_warnings, lock_rows,
-    metrics, process_info, statistics, systemd, v4_rows,
+    metrics, name_conflicts, process_info, statistics, systemd, v4_rows,
 };
 use crate::config::{self, ServeConfig};
 use crate::export_specs::{self, ServerUser};
@@ -160,6 +160,7 @@ impl Control for ServerControl {
         let identities = statistics::Identities {
             principals: self.parts.kerberos.holders(),
             certificates: self.server(Server::conns).iter().filter_map(certified).collect(),
+            same_names: name_conflicts::pairs(&self.parts.nfs),
         };
         let traffic = (infos, self.telemetry.datagram_clients());
         statistics::clients(traffic, &self.mount.mounted(), &v4, refused, identities)

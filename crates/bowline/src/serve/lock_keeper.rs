@@ -17,7 +17,7 @@ use std::time::Duration;
 
 /// How often the grace period is looked at.
 const GRACE_LOOK_MS: u64 = 1000;
-/// So many hosts of the grace period are looked at whenever something happens, more no more often than that.
+/// So many hosts and clients of the grace period are looked at whenever something happens, more no more often than that.
 const GRACE_HOSTS_FEW: usize = 256;
 /// The shortest sleep: something that stays due, such as a record that the disk does not take, must not keep a
 /// processor busy.
@@ -168,7 +168,7 @@ impl GraceLog {
 
     /// Notes who has reclaimed.
     fn look(&mut self, state: &State, now: state::Now) {
-        let many = self.hosts.len() > GRACE_HOSTS_FEW;
+        let many = self.hosts.len() + self.clients.len() > GRACE_HOSTS_FEW;
         if self.phase != Phase::Over
             && !(many && now.0 < self.looked_ms.saturating_add(GRACE_LOOK_MS))
         {

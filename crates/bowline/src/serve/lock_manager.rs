@@ -3,6 +3,7 @@
 use super::lock_keeper::LockKeeper;
 use super::process_info;
 use super::recovery::RecoveryStore;
+use crate::memory_shares::MemoryShares;
 use nfs::nlm::{LocalLocks, Nlm};
 use nfs::nsm::{Notifier, NsmMode};
 use nfs::v4::V4;
@@ -32,8 +33,21 @@ pub fn open_state(
     let limits = Limits { grace_ms: grace.ms(), ..Limits::default() };
     let cpus = std::thread::available_parallelism().map_or(1, NonZero::get);
     let state = State::new(&recovery, Now(0), limits, cpus);
-    let v4 = V4::new(V4Limits { lease_ms: lease.ms(), ..V4Limits::default() });
+    let v4 = V4::new(v4_limits(lease));
     (Arc::new(store), Arc::new(state), v4.with_epoch(recovery.instance().wrapping_add(1)))
+}
+
+/// The limits of version 4's state on this machine: a client may have half of the opens.
+fn v4_limits(lease: LeaseSeconds) -> V4Limits {
+    let limits = V4Limits::default();
+    let opens = MemoryShares::of_this_process().v4_opens(limits.opens);
+    V4Limits {
+        lease_ms: lease.ms(),
+        opens,
+        opens_per_client: limits.opens_per_client.min(opens / 2),
+        opens_when_scarce: limits.opens_when_scarce.min(opens / 64),
+        ..limits
+    }
 }
 
 /// The lock manager of the exports and the state of `nfs`.

@@ -20,8 +20,8 @@ use super::refusals::Refusals;
 use super::sealed::SealedService;
 use super::status_monitor::StatusMonitor;
 use super::{
-    hung_calls, lock_manager, port_owner, process_info, refused_mounts, self_test, signals,
-    startup_message, startup_warnings, state_dir, systemd, unserved_calls,
+    hung_calls, lock_manager, name_conflicts, port_owner, process_info, refused_mounts, self_test,
+    signals, startup_message, startup_warnings, state_dir, systemd, unserved_calls,
 };
 use crate::config::ServeConfig;
 use crate::export_specs::{self, ServerUser};
@@ -313,9 +313,11 @@ impl Programs {
             .with_version_4(v4)
             .with_store(store);
         let nfs = Arc::new(nfs);
+        name_conflicts::log(&nfs);
         nfs.set_outbound(Arc::clone(outbound) as Arc<dyn Outbound>);
         nfs.settings.set_versions(&config.values.versions);
         nfs.settings.set_delegations(config.values.delegations);
+        nfs.v4.set_session_slots(config.values.session_slots.count());
         nfs.settings.max_read.store(config.values.max_read.0.bytes(), Relaxed);
         nfs.settings.max_write.store(config.values.max_write.0.bytes(), Relaxed);
         let mount = Mount::new(Arc::clone(exports)).with_nfs(Arc::clone(&nfs));

@@ -98,6 +98,8 @@ pub struct Identities {
     pub principals: Vec<(IpAddr, String)>,
     /// Names of certificates of connections.
     pub certificates: Vec<(IpAddr, String)>,
+    /// Pairs of machines that call themselves the same over version 4.
+    pub same_names: Vec<(IpAddr, IpAddr)>,
 }
 
 /// Clients that are or were connected or have called over UDP, and those with an entry in the mount list.
@@ -126,6 +128,7 @@ pub fn clients(
         last_refusal: None,
         principals: Vec::new(),
         certificates: Vec::new(),
+        same_name: Vec::new(),
     };
     for info in infos {
         let address = info.address.to_canonical();
@@ -165,6 +168,15 @@ pub fn clients(
         let row = rows.entry(client).or_insert_with(|| empty(client));
         if !row.certificates.contains(&certificate) {
             row.certificates.push(certificate);
+        }
+    }
+    for (one, other) in identities.same_names {
+        for (client, other) in [(one, other), (other, one)] {
+            let row = rows.entry(client).or_insert_with(|| empty(client));
+            let other = other.to_string();
+            if !row.same_name.contains(&other) {
+                row.same_name.push(other);
+            }
         }
     }
     rows.into_values().collect()
@@ -409,11 +421,14 @@ mod tests {
         let identities = super::Identities {
             principals: vec![(here, "alice@LAB.TEST".into()), (here, "bob@LAB.TEST".into())],
             certificates: vec![(here, "web".into()), (here, "web".into())],
+            same_names: vec![(here, "10.0.0.3".parse().unwrap()); 2],
         };
         let rows = clients((Vec::new(), HashMap::new()), &[mount], &v4, vec![refused], identities);
         assert_eq!(rows.len(), 4);
         assert_eq!(rows[3].principals, ["alice@LAB.TEST", "bob@LAB.TEST"]);
         assert_eq!(rows[3].certificates, ["web"], "once for all its connections");
+        assert_eq!(rows[3].same_name, ["10.0.0.3"]);
+        assert_eq!(rows[2].same_name, ["192.0.2.7"]);
         assert_eq!((rows[2].sessions, rows[2].opens), (2, 4), "two clients of one address");
         assert_eq!((rows[1].address.as_str(), rows[1].refused), ("10.0.0.2", 3));
         assert_eq!((rows[0].connections, rows[0].mounts.as_slice()), (0, &["/a".to_owned()][..]));

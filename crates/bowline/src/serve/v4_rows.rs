@@ -38,7 +38,29 @@ fn clients(nfs: &Nfs) -> HashMap<u64, ClientRow> {
     rows.into_iter().map(|row| (row.id, row)).collect()
 }
 
-/// A row for each session.
+/// What of a row is the client's.
+fn session_row(client: &ClientRow) -> SessionRow {
+    SessionRow {
+        address: client.address.to_canonical().to_string(),
+        client: text(&client.owner),
+        id: String::new(),
+        state: match client.state {
+            ClientState::Courtesy => "courtesy",
+            ClientState::Unconfirmed | ClientState::Active => "active",
+        }
+        .to_owned(),
+        silent_ms: client.silent_ms,
+        slots: 0,
+        slots_used: 0,
+        slots_running: 0,
+        request_bytes: 0,
+        response_bytes: 0,
+        opens: client.opens as u64,
+        owners: client.owners as u64,
+    }
+}
+
+/// A row for each session, and for each client of version 4.0.
 pub fn sessions(nfs: &Nfs) -> Vec<SessionRow> {
     let clients = clients(nfs);
     let sessions = nfs.v4.state.session_rows();
@@ -46,24 +68,18 @@ pub fn sessions(nfs: &Nfs) -> Vec<SessionRow> {
         // a client that ended just now
         let client = clients.get(&session.client)?;
         Some(SessionRow {
-            address: client.address.to_canonical().to_string(),
-            client: text(&client.owner),
             id: hex(&session.id),
-            state: match client.state {
-                ClientState::Courtesy => "courtesy",
-                ClientState::Unconfirmed | ClientState::Active => "active",
-            }
-            .to_owned(),
-            silent_ms: client.silent_ms,
             slots: session.slots.into(),
             slots_used: session.slots_used.into(),
             slots_running: session.slots_running.into(),
             request_bytes: session.request_bytes.into(),
             response_bytes: session.response_bytes.into(),
-            opens: client.opens as u64,
+            ..session_row(client)
         })
     };
-    sessions.iter().filter_map(row).collect()
+    let without_sessions =
+        clients.values().filter(|row| row.minor0 && row.state != ClientState::Unconfirmed);
+    sessions.iter().filter_map(row).chain(without_sessions.map(session_row)).collect()
 }
 
 /// A row for each open.

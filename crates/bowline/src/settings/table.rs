@@ -18,7 +18,7 @@ use gss::krb5::{Keytab, PrincipalsFile, Sealing};
 use nfs::nlm::LocalLocks;
 use nfs::nsm::NsmMode;
 use nfs::{Delegate, NfsVersions, TransferSize};
-use state::{GraceSeconds, LeaseSeconds};
+use state::{GraceSeconds, LeaseSeconds, SessionSlots};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use svc::{
     Congestion, ExportShare, MemoryLimit, PoolMode, ThreadRange, UdpBufferSize, UdpSockets,
@@ -236,6 +236,18 @@ settings! {
         help: "lease time of NFSv4 clients: after this time without a request, other clients can take a client's locks and opens",
         manual: "5 to 3600. A client whose lease is over keeps what it has until another wants it, for a day at the \
                  most. Clients learn of another lease when they mount or find the server restarted.",
+    }
+    session_slots: SessionSlots {
+        key: "session-slots",
+        values: "COUNT",
+        default: SessionSlots::DEFAULT,
+        default_text: None,
+        apply: Some(|parts, slots, _| { parts.nfs.v4.set_session_slots(slots.count()); Ok(Vec::new()) }),
+        help: "most requests that a client of version 4.1 may have in flight in a session",
+        manual: "1 to 1024. A session has 64 at first, and twice as many whenever its client uses all of them. A client \
+                 that has more than the setting allows is told to use fewer, and loses the others when it does. When new \
+                 sessions find too few left of the 131,072 slots of all sessions, those that have grown give back what \
+                 they have grown by.",
     }
     delegations: Delegate {
         key: "delegations",

@@ -70,6 +70,7 @@ pub fn sample(at_ms: u64, calls: u64) -> Sample {
             last_refusal: None,
             principals: Vec::new(),
             certificates: Vec::new(),
+            same_name: Vec::new(),
         }],
         ..Sample::default()
     }

@@ -423,3 +423,19 @@ fn a_session_ends_with_a_callback_under_way_which_goes_over_another_one() {
     drop(waiter.client);
     assert_eq!(next(&mut second, &seen).operation, cb_op::NOTIFY_LOCK);
 }
+
+#[test]
+fn a_client_is_called_when_its_session_is_to_have_fewer_slots() {
+    let (_dir, server) = server();
+    let mut client = connected(&server);
+    let seen = watch(&mut client, fine);
+    let mut session = client.open_session_with_callbacks(b"client", (64, 1)).unwrap();
+    assert!(server.ask(&["set", "session-slots=16"]).status.success());
+    let called = next(&mut client, &seen);
+    assert_eq!(called.operation, cb_op::RECALL_SLOT);
+    assert_eq!(called.args, 15_u32.to_be_bytes());
+    client.compound(&mut session, &Operations::new()).unwrap();
+    client.compound(&mut session, &Operations::new()).unwrap();
+    let rows = server.json("sessions");
+    assert_eq!(rows[0]["slots"], 64, "it goes on using all: {rows}");
+}

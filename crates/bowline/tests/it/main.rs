@@ -31,6 +31,7 @@ mod load_generator;
 mod lock_recovery;
 mod locks;
 mod locks_unavailable;
+mod many_clients;
 mod many_lock_hosts;
 mod metrics;
 mod nfs3_client;

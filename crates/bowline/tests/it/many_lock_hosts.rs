@@ -14,12 +14,12 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 /// Calls that are sent before their answers are read.
 const AHEAD: u32 = 64;
 
-fn count(variable: &str, short: u32) -> u32 {
+pub fn count(variable: &str, short: u32) -> u32 {
     std::env::var(variable).map_or(short, |count| count.parse().unwrap())
 }
 
 /// Processor time of a process in milliseconds, as the kernel counts it: a hundredth of a second is the smallest step.
-fn cpu_ms(pid: u32) -> u64 {
+pub fn cpu_ms(pid: u32) -> u64 {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     let after_name = stat.rsplit_once(')').unwrap().1;
     let times = after_name.split_whitespace().skip(11).take(2);
@@ -27,7 +27,7 @@ fn cpu_ms(pid: u32) -> u64 {
 }
 
 /// Memory of a process in KiB.
-fn memory_kib(pid: u32) -> i64 {
+pub fn memory_kib(pid: u32) -> i64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status.lines().find(|line| line.starts_with("RssAnon:")).unwrap();
     line.split_whitespace().nth(1).unwrap().parse().unwrap()

@@ -2,10 +2,13 @@
 //! an rpcbind that was restarted.
 
 use crate::rig::{BOWLINE, Server, text};
-use client::nfs4::{Operations, results_inside};
+use client::nfs4::{Operations, results, results_inside, succeeded};
 use client::{Client, Identity, Target};
 use proto::layout::Bytes;
-use proto::nfs4::{Bitmap4, Createhow4, Fattr4, OpenArgs, OpenClaim4, OpenHow4, OpenOwner4, op};
+use proto::nfs4::{
+    Bitmap4, ClientAddr4, Createhow4, Fattr4, OpenArgs, OpenClaim4, OpenHow4, OpenOwner4,
+    SetclientidArgs, SetclientidConfirmArgs, op,
+};
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
@@ -251,7 +254,7 @@ fn sessions_and_opens_of_version_4_are_shown() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
     let server =
-        Server::start(&[&format!("tree={}", dir.path().display()), "--set", "versions=3,4.1"]);
+        Server::start(&[&format!("tree={}", dir.path().display()), "--set", "versions=3,4.0,4.1"]);
     let mut client = connect(&server);
     client.set_identity(Some(Identity::new(65_534, 65_534)));
     let mut session = client.open_session(b"a machine", 4).unwrap();
@@ -293,6 +296,26 @@ fn sessions_and_opens_of_version_4_are_shown() {
     assert!(page.contains("127.0.0.1 a machine") && page.contains("active"), "{page}");
     let page = text(&server.ask(&["opens"]).stdout);
     assert!(page.contains("/file") && page.contains("read and write"), "{page}");
+    let known = SetclientidArgs {
+        verifier: [1; 8],
+        id: Bytes(b"an old machine"),
+        cb_program: 0,
+        cb_location: ClientAddr4 { netid: Bytes(b"tcp"), addr: Bytes(b"") },
+        callback_ident: 0,
+    };
+    let known = client.compound_alone(0, &Operations::new().with(op::SETCLIENTID, &known)).unwrap();
+    let mut r = results(&known).unwrap();
+    succeeded(&mut r, op::SETCLIENTID).unwrap();
+    let confirm =
+        SetclientidConfirmArgs { clientid: r.u64().unwrap(), confirm: r.array().unwrap() };
+    let confirm = Operations::new().with(op::SETCLIENTID_CONFIRM, &confirm);
+    results(&client.compound_alone(0, &confirm).unwrap()).unwrap();
+    let sessions = server.json("sessions");
+    let row = &sessions[1];
+    assert_eq!((row["client"].as_str(), row["id"].as_str()), (Some("an old machine"), Some("")));
+    assert_eq!(row["owners"], 0, "{row}");
+    let page = text(&server.ask(&["sessions"]).stdout);
+    assert!(page.contains("none: version 4.0"), "{page}");
     let ops = server.json("ops");
     let opened = ops.as_array().unwrap().iter().find(|row| row["procedure"] == "OPEN");
     assert!(opened.is_some_and(|row| row["inside"] == 1 && row["inside_failed"] == 0), "{ops}");

@@ -28,7 +28,9 @@ pub(super) fn exchange_id<'f>(
         address: frame.caller.peer().addr.ip(),
         update: a.flags & flags::UPD_CONFIRMED_REC_A != 0,
     };
-    let known = frame.v4().state.exchange_id(frame.now, &who).map_err(|error| match error {
+    let known = frame.v4().state.exchange_id(frame.now, &who);
+    frame.v4().tell_name_conflicts();
+    let known = known.map_err(|error| match error {
         ExchangeIdError::InUse => Nfsstat4::ClidInUse,
         ExchangeIdError::NoEnt => Nfsstat4::NoEnt,
         ExchangeIdError::NotSame => Nfsstat4::NotSame,

@@ -60,6 +60,6 @@ mod xattrs;
 pub use ops::OPERATIONS;
 pub use procedures::ROWS;
 pub(crate) use recording::Ended;
-pub use server_state::V4;
+pub use server_state::{NameConflictSink, V4};
 pub use status::nfsstat4;
 pub use view::{DelegationView, OpenView};

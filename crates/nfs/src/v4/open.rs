@@ -243,7 +243,7 @@ fn share(
             }
             Err(OpenError::ShareDenied) => return Err(Nfsstat4::ShareDenied.into()),
             Err(OpenError::NoGrace) => return Err(Nfsstat4::NoGrace.into()),
-            Err(OpenError::NoRoom) => break,
+            Err(OpenError::NoRoom | OpenError::NotRecorded) => break,
         }
     }
     Err(Nfsstat4::Delay.into())

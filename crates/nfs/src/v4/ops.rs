@@ -50,10 +50,10 @@ const FH: u32 = 4 + 64;
 const ATTRS: u32 = 640;
 /// Bytes of `change_info4`.
 const CINFO: u32 = 20;
-const STATEID: u32 = 16;
+pub(super) const STATEID: u32 = 16;
 const BITMAP: u32 = 16;
 /// Bytes of the longest `LOCK4denied`.
-const DENIED: u32 = 20 + 8 + 4 + 1024;
+pub(super) const DENIED: u32 = 20 + 8 + 4 + 1024;
 
 /// The operations that are served, rising.
 static ROWS: [OpRow; 52] = [

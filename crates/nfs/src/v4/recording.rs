@@ -38,8 +38,8 @@ fn store(frame: &Frame<'_>, client: Requester<'_>, record: &Record) -> Result<()
     nfs.store.append(record).map_err(|_| Nfsstat4::Delay)?;
     // no host has anything by these records that would have to be let go
     let _nothing = nfs.state.persisted(nfs.clock.now(), record);
-    if let Record::Client(_) = record {
-        nfs.v4.state.client_recorded(client);
+    if let Record::Client(recorded) = record {
+        nfs.v4.state.client_recorded(client, recorded);
     }
     Ok(())
 }
@@ -165,10 +165,12 @@ impl Nfs {
         }
     }
 
-    /// Ends the clients of version 4 that have had nothing, or been silent, for too long.
+    /// Ends the clients of version 4 that have had nothing, or been silent, for too long, and takes back the records of
+    /// those that have had nothing since the last call.
     pub(crate) fn sweep_clients(&self, blocking: &dyn Blocking) {
         self.v4.state.sweep(self.clock.now());
         self.v4.state.sweep_owners(self.clock.now());
+        self.v4.state.sweep_idle();
         self.end_silent(blocking, self.v4.state.limits().courtesy_ms);
         self.give_back(blocking);
     }

@@ -36,10 +36,9 @@ pub(super) fn sequence<'f>(
             frame.running = Some(Running { session, ticket, cachethis: a.cachethis });
         }
     }
-    let last = session.highest_slot();
+    let (highest, target) = session.highest_slots();
     reply.raw(&a.sessionid);
-    // request, slot, highest slot, target for it, status flags
-    reply.words([a.sequenceid, a.slotid, last, last, session.status()]);
+    reply.words([a.sequenceid, a.slotid, highest, target, session.status()]);
     Ok(())
 }
 

@@ -1,10 +1,13 @@
 //! What version 4 keeps between calls, and the source of random numbers.
 
-use super::callback::Callbacks;
-use state::v4::{V4Limits, V4State};
+use super::callback::{Callbacks, Operation, Recipient};
+use state::v4::{NameConflict, Session, SessionId, V4Limits, V4State};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, OnceLock};
+
+/// Who is told of clients that call themselves the same.
+pub type NameConflictSink = Box<dyn Fn(&NameConflict) + Send + Sync>;
 
 /// What version 4 keeps between calls.
 pub struct V4 {
@@ -12,6 +15,7 @@ pub struct V4 {
     pub state: V4State,
     /// The way to clients.
     pub callbacks: Arc<Callbacks>,
+    name_conflicts: OnceLock<NameConflictSink>,
 }
 
 /// A number that nobody can guess: the hash of a counter under a key that the system made for this process.
@@ -26,7 +30,44 @@ impl V4 {
     pub fn new(limits: V4Limits) -> Self {
         // Random rather than the time: a server that is restarted twice within a second must not give a client id again.
         let instance = (random() >> 32) as u32;
-        Self { state: V4State::new(instance, random, limits), callbacks: Arc::default() }
+        Self {
+            state: V4State::new(instance, random, limits),
+            callbacks: Arc::default(),
+            name_conflicts: OnceLock::new(),
+        }
+    }
+
+    /// Changes how many slots a session may have; clients of sessions that have more are told.
+    pub fn set_session_slots(&self, most: usize) {
+        self.recall_slots(self.state.set_session_slots_most(most));
+    }
+
+    /// Tells clients to use fewer slots of their sessions: at once those that can be called back (CB_RECALL_SLOT, RFC 8881
+    /// §20.8), the others hear of it with their next request.
+    pub fn recall_slots(&self, recalls: Vec<(SessionId, u32)>) {
+        for (session, highest) in recalls {
+            let calls = self.state.read().session(&session).is_some_and(Session::has_callbacks);
+            if calls {
+                let (to, operation) =
+                    (Recipient::Session(session), Operation::RecallSlot { highest });
+                // one that is lost is told with the next request as well
+                self.callbacks.call(to, operation, Box::new(|_| {}));
+            }
+        }
+    }
+
+    /// Has `sink` told of clients that call themselves the same; the first one stays.
+    pub fn set_name_conflict_sink(&self, sink: NameConflictSink) {
+        let _first = self.name_conflicts.set(sink);
+    }
+
+    /// Tells of clients that were just seen to call themselves the same. Costs one load if there are none.
+    pub(super) fn tell_name_conflicts(&self) {
+        for conflict in self.state.take_name_conflicts() {
+            if let Some(sink) = self.name_conflicts.get() {
+                sink(&conflict);
+            }
+        }
     }
 
     /// The same with the number of starts that the records count.

@@ -44,13 +44,16 @@ pub(super) fn create_session<'f>(
         limits,
         back_channel: a.flags & flags::CONN_BACK_CHAN != 0 && takes_callbacks(&a),
     };
-    let made = frame.v4().state.create_session(frame.now, &want).map_err(|error| match error {
+    let made = frame.v4().state.create_session(frame.now, &want);
+    frame.v4().tell_name_conflicts();
+    let made = made.map_err(|error| match error {
         CreateSessionError::StaleClientId => Nfsstat4::StaleClientid,
         CreateSessionError::Misordered => Nfsstat4::SeqMisordered,
         CreateSessionError::InUse => Nfsstat4::ClidInUse,
         CreateSessionError::NoRoom => Nfsstat4::NoSpc,
     })?;
     let back_channel = set_up_callbacks(frame, &a, &made);
+    frame.v4().recall_slots(frame.v4().state.take_slot_recalls());
     reply.raw(&made.session);
     // no persistent reply cache, no RDMA
     reply.words([made.sequence, if back_channel { flags::CONN_BACK_CHAN } else { 0 }]);

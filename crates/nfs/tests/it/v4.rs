@@ -1,6 +1,8 @@
 //! Version 4.1 as a client meets it: compounds over files in memory, byte by byte where it matters.
 
+mod attrs;
 mod crossing;
+mod slots;
 
 use crate::support::compounds::LINUX;
 use crate::support::{TestServer, exports};
@@ -651,39 +653,4 @@ fn an_undecodable_operation_fails_with_bad_xdr() {
     assert_eq!(dot.status, Nfsstat4::BadName);
     assert_eq!(client.call(&[client.putfh(b"forged")]).status, Nfsstat4::BadHandle);
     assert_eq!(client.call(&[plain(op::GETFH)]).status, Nfsstat4::NoFilehandle);
-}
-
-#[test]
-fn a_session_gets_more_slots_when_it_uses_the_highest() {
-    let server = TestServer::new(exports::of(&[("/srv/e", exports::mem(), exports::RW)]));
-    let client = Client::with(server, [0, 1 << 20, 1 << 20, 4096, 32, 64]);
-    let on_slot = |slotid| {
-        let sessionid = client.session;
-        let (sequenceid, highest_slotid, cachethis) = (1, slotid, false);
-        let args = SequenceArgs { sessionid, sequenceid, slotid, highest_slotid, cachethis };
-        let done = send(&client.server, 1, &[oper(op::SEQUENCE, &args)]);
-        let mut r = done.reader();
-        let [_, status] = r.words().unwrap();
-        if status != 0 {
-            return Err(done.status);
-        }
-        r.opaque_fixed(24).unwrap();
-        // the highest slot, and the one that the client may use
-        let [highest, target] = r.words().unwrap();
-        assert_eq!(highest, target);
-        Ok(highest)
-    };
-    assert_eq!(on_slot(64), Err(Nfsstat4::BadSlot));
-    assert_eq!(on_slot(62), Ok(63));
-    for highest in [63, 127, 255, 511] {
-        assert_eq!(on_slot(highest), Ok(2 * highest + 1));
-    }
-    assert_eq!(on_slot(1023), Ok(1023), "no more");
-    assert_eq!(on_slot(1024), Err(Nfsstat4::BadSlot));
-    // a client that wants few is offered no more
-    let few = Client::new();
-    let sequence = few.call(&[]);
-    let mut r = sequence.reader();
-    r.opaque_fixed(32).unwrap();
-    assert_eq!(r.words().unwrap(), [7, 7]);
 }

@@ -17,8 +17,9 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 /// A client record.
 pub(super) struct Client {
     pub id: u64,
-    /// The number of this life in the records; rises over all instances.
-    pub life: u64,
+    /// The number of this life in the records; rises over all instances, and each time that the record is taken back.
+    /// Written with the lock of the opens held.
+    life: AtomicU64,
     pub owner: Box<[u8]>,
     pub verifier: [u8; 8],
     pub principal: Principal,
@@ -27,7 +28,7 @@ pub(super) struct Client {
     /// When it last renewed its lease.
     renewed_ms: AtomicU64,
     reclaimed: AtomicUsize,
-    /// Not 0 if the record by which it may reclaim is stored.
+    /// Not 0 if the record by which it may reclaim is stored. Written with the lock of the opens held.
     recorded: AtomicUsize,
     /// Not 0 while its record is being taken back, after which it ends.
     leaving: AtomicUsize,
@@ -60,8 +61,37 @@ enum LockHost {
 struct ClientOpens {
     /// The client has been removed: nothing is added any more.
     ended: bool,
+    /// Its record was taken back, or never needed: nothing is added before it is stored.
+    unrecorded: bool,
     opens: BTreeMap<[u8; 12], Arc<Open>>,
     delegations: BTreeSet<[u8; 12]>,
+    /// How many opens and delegations were ever added.
+    added: u64,
+    /// How many there were when the client was last seen with nothing.
+    idle_at: Option<u64>,
+}
+
+/// Why a client gets no open or delegation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NotAdded {
+    /// It has been removed, or has too many.
+    NoRoom,
+    /// Its record is not stored.
+    NotRecorded,
+}
+
+impl ClientOpens {
+    fn is_empty(&self) -> bool {
+        self.opens.is_empty() && self.delegations.is_empty()
+    }
+
+    fn check_room(&self, count: usize, most: usize) -> Result<(), NotAdded> {
+        match self.ended || count >= most {
+            true => Err(NotAdded::NoRoom),
+            false if self.unrecorded => Err(NotAdded::NotRecorded),
+            false => Ok(()),
+        }
+    }
 }
 
 impl Client {
@@ -75,7 +105,7 @@ impl Client {
     ) -> Self {
         Self {
             id,
-            life,
+            life: AtomicU64::new(life),
             owner: owner.into(),
             verifier,
             principal,
@@ -120,8 +150,11 @@ impl Client {
         }
     }
 
+    /// For how long it has not called, at the least: what came within the second of the last note is not noted, and no
+    /// lease may end early for that.
     pub fn silent_ms(&self, now: Now) -> u64 {
-        now.since(self.renewed_ms.load(Relaxed))
+        let noted_ms = self.renewed_ms.load(Relaxed);
+        now.since(noted_ms.saturating_sub(noted_ms % 1000).saturating_add(999))
     }
 
     pub fn complete_reclaim(&self) -> bool {
@@ -142,8 +175,55 @@ impl Client {
         self.recorded.load(Acquire) != 0
     }
 
-    pub fn set_recorded(&self, recorded: bool) {
-        self.recorded.store(recorded.into(), Release);
+    /// The number of this life in the records.
+    pub fn life(&self) -> u64 {
+        self.life.load(Acquire)
+    }
+
+    /// A record of this life is stored. Nothing changes if that life is over, because the record has been taken back
+    /// meanwhile.
+    pub fn set_recorded(&self, life: u64) {
+        let mut opens = acquire(&self.opens);
+        if self.life() == life {
+            opens.unrecorded = false;
+            self.recorded.store(1, Release);
+        }
+    }
+
+    /// Its record is no longer stored: it gets nothing more before another is.
+    pub fn set_unrecorded(&self) {
+        let mut opens = acquire(&self.opens);
+        opens.unrecorded = true;
+        self.recorded.store(0, Release);
+    }
+
+    /// The same if it has nothing; false if it has something.
+    pub fn set_unrecorded_if_empty(&self) -> bool {
+        let mut opens = acquire(&self.opens);
+        let empty = opens.is_empty();
+        if empty {
+            opens.unrecorded = true;
+            self.recorded.store(0, Release);
+        }
+        empty
+    }
+
+    /// If it is recorded and has had nothing since the last call: its record is to be taken back, and this is the number
+    /// of the life that it was of. The next record is of another life, so that it does not matter which of the two is
+    /// stored first.
+    pub fn take_idle_record(&self, next_life: impl FnOnce() -> u64) -> Option<u64> {
+        let mut opens = acquire(&self.opens);
+        if opens.ended || !opens.is_empty() || !self.is_recorded() || self.is_leaving() {
+            opens.idle_at = None;
+            return None;
+        }
+        let added = opens.added;
+        if opens.idle_at.replace(added) != Some(added) {
+            return None;
+        }
+        opens.unrecorded = true;
+        self.recorded.store(0, Release);
+        Some(self.life.swap(next_life(), AcqRel))
     }
 
     pub fn is_leaving(&self) -> bool {
@@ -156,6 +236,10 @@ impl Client {
 
     pub fn session_count(&self) -> usize {
         acquire(&self.sessions).len()
+    }
+
+    pub fn session_ids(&self) -> Vec<SessionId> {
+        acquire(&self.sessions).clone()
     }
 
     pub fn add_session(&self, id: SessionId) {
@@ -174,14 +258,13 @@ impl Client {
         acquire(&self.opens).opens.len()
     }
 
-    /// Adds an open; false if the client has been removed or has too many.
-    pub fn add_open(&self, open: &Arc<Open>, most: usize) -> bool {
+    /// Adds an open.
+    pub fn add_open(&self, open: &Arc<Open>, most: usize) -> Result<(), NotAdded> {
         let mut opens = acquire(&self.opens);
-        if opens.ended || opens.opens.len() >= most {
-            return false;
-        }
+        opens.check_room(opens.opens.len(), most)?;
         opens.opens.insert(open.other, Arc::clone(open));
-        true
+        opens.added = opens.added.wrapping_add(1);
+        Ok(())
     }
 
     pub fn forget_open(&self, other: &[u8; 12]) {
@@ -204,13 +287,13 @@ impl Client {
         acquire(&self.opens).delegations.len()
     }
 
-    /// Adds a delegation; false if the client has been removed or has too many.
-    pub fn add_delegation(&self, other: [u8; 12], most: usize) -> bool {
+    /// Adds a delegation.
+    pub fn add_delegation(&self, other: [u8; 12], most: usize) -> Result<(), NotAdded> {
         let mut opens = acquire(&self.opens);
-        if opens.ended || opens.delegations.len() >= most {
-            return false;
-        }
-        opens.delegations.insert(other)
+        opens.check_room(opens.delegations.len(), most)?;
+        opens.delegations.insert(other);
+        opens.added = opens.added.wrapping_add(1);
+        Ok(())
     }
 
     pub fn forget_delegation(&self, other: &[u8; 12]) {
@@ -266,7 +349,6 @@ impl Client {
     }
 
     pub fn has_state(&self) -> bool {
-        let opens = acquire(&self.opens);
-        !opens.opens.is_empty() || !opens.delegations.is_empty()
+        !acquire(&self.opens).is_empty()
     }
 }

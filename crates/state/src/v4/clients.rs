@@ -1,7 +1,7 @@
 //! The records of all clients (RFC 8881 §18.35.4).
 
 use super::client::Client;
-use super::minor0::Confirmation;
+use super::minor0::{Confirmation, Owners};
 use super::rows::{ClientRow, ClientState};
 use super::session::Created;
 use crate::key::Now;
@@ -27,10 +27,25 @@ pub(super) struct Record {
 }
 
 /// All records. Of an owner there is one that is confirmed, one that is not, or both.
+///
+/// Invariant: `by_name` has the ids of exactly the records that there are, by [`name_of`].
 #[derive(Default)]
 pub(super) struct Clients {
     records: BTreeMap<u64, Record>,
+    by_name: BTreeMap<Name, Vec<u64>>,
+    /// When it was last looked for records that have ended by themselves.
+    swept_ms: Option<u64>,
 }
+
+/// Whether it is a client of version 4.0, and what it calls itself.
+type Name = (bool, Box<[u8]>);
+
+fn name_of(client: &Client) -> Name {
+    (client.is_minor0(), client.owner.clone())
+}
+
+/// The least time between two looks for records that have ended by themselves, in milliseconds.
+const SWEEP_MS: u64 = 1000;
 
 impl Clients {
     pub fn get(&self, id: u64) -> Option<&Record> {
@@ -57,30 +72,43 @@ impl Clients {
     fn add(&mut self, client: Client, minor0: Option<Confirmation>) {
         let create = CreateSlot { next: 1, last: None };
         let record = Record { client: Arc::new(client), confirmed: false, create, minor0 };
-        self.records.insert(record.client.id, record);
+        let id = record.client.id;
+        self.by_name.entry(name_of(&record.client)).or_default().push(id);
+        self.records.insert(id, record);
     }
 
     pub fn remove(&mut self, id: u64) -> Option<Record> {
-        self.records.remove(&id)
+        let record = self.records.remove(&id)?;
+        let name = name_of(&record.client);
+        if let Some(ids) = self.by_name.get_mut(&name) {
+            ids.retain(|other| *other != id);
+            if ids.is_empty() {
+                self.by_name.remove(&name);
+            }
+        }
+        Some(record)
+    }
+
+    fn of<'s>(&'s self, name: &Name) -> impl Iterator<Item = &'s Record> + use<'s> {
+        let ids = self.by_name.get(name).into_iter().flatten();
+        ids.filter_map(|id| self.records.get(id))
     }
 
     /// The record of an owner that is confirmed, or the one that is not.
     pub fn of_owner(&self, owner: &[u8], confirmed: bool) -> Option<&Record> {
-        let mut records = self.records.values().filter(|record| record.minor0.is_none());
-        records.find(|record| record.confirmed == confirmed && *record.client.owner == *owner)
+        self.of(&(false, owner.into())).find(|record| record.confirmed == confirmed)
     }
 
     /// The same of a client of version 4.0.
     pub fn of_name(&self, name: &[u8], confirmed: bool) -> Option<&Record> {
-        let mut records = self.records.values().filter(|record| record.minor0.is_some());
-        records.find(|record| record.confirmed == confirmed && *record.client.owner == *name)
+        self.of(&(true, name.into())).find(|record| record.confirmed == confirmed)
     }
 
-    /// The confirmed client of version 4.0 of a name that is not this one.
-    pub fn other_of_name(&self, name: &[u8], id: u64) -> Option<u64> {
-        let records = self.records.values().filter(|record| record.minor0.is_some());
-        let mut records = records.filter(|record| record.confirmed && record.client.id != id);
-        records.find(|record| *record.client.owner == *name).map(|record| record.client.id)
+    /// The confirmed client of the same name that is not this one.
+    pub fn other_life_of(&self, client: &Client) -> Option<u64> {
+        let mut confirmed = self.of(&name_of(client)).filter(|record| record.confirmed);
+        let other = confirmed.find(|record| record.client.id != client.id);
+        other.map(|record| record.client.id)
     }
 
     /// What is known of a client of version 4.0.
@@ -92,26 +120,23 @@ impl Clients {
     pub fn remove_oldest_unconfirmed(&mut self, now: Now) -> Option<Record> {
         let waiting = self.records.values().filter(|record| !record.confirmed);
         let oldest = waiting.max_by_key(|record| record.client.silent_ms(now))?.client.id;
-        self.records.remove(&oldest)
+        self.remove(oldest)
     }
 
-    /// The confirmed record of an owner that is not this one.
-    pub fn others_of(&self, owner: &[u8], id: u64) -> Option<u64> {
-        let records = self.records.values().filter(|record| record.minor0.is_none());
-        let mut records = records.filter(|record| record.confirmed);
-        let found = records.find(|record| record.client.id != id && *record.client.owner == *owner);
-        found.map(|record| record.client.id)
-    }
-
-    /// Takes out the records that have ended by themselves: those of clients that have nothing.
+    /// Takes out the records that have ended by themselves: those of clients that have nothing. Nothing is looked at if
+    /// that was done a moment ago: thousands of clients may come back at once.
     pub fn take_expired(&mut self, now: Now, lease_ms: u64) -> Vec<Arc<Client>> {
+        if self.swept_ms.is_some_and(|at_ms| now.since(at_ms) < SWEEP_MS) {
+            return Vec::new();
+        }
+        self.swept_ms = Some(now.0);
         let is_over = |record: &Record| {
             let client = &record.client;
             client.silent_ms(now) > lease_ms && !(record.confirmed && client.has_state())
         };
         let over: Vec<u64> =
             self.records.iter().filter(|(_, record)| is_over(record)).map(|(id, _)| *id).collect();
-        over.iter().filter_map(|id| self.records.remove(id)).map(|record| record.client).collect()
+        over.iter().filter_map(|id| self.remove(*id)).map(|record| record.client).collect()
     }
 
     /// All clients.
@@ -136,6 +161,7 @@ impl Clients {
                 sessions: record.client.session_count(),
                 opens: record.client.open_count(),
                 delegations: record.client.delegation_count(),
+                owners: record.client.owners().map_or(0, Owners::count),
                 minor0: record.client.is_minor0(),
             }
         };

@@ -2,7 +2,7 @@
 
 use super::server::{Entry, V4State};
 use super::session::{ChannelLimits, Created, Session, SessionId};
-use super::slots::{SlotLimits, Slots};
+use super::slots::Slots;
 use crate::acquire::acquire;
 use crate::key::Now;
 use crate::principal::Principal;
@@ -75,8 +75,7 @@ impl V4State {
         // a client that wants no more than it says is not offered more
         let grows = want.limits.slots >= self.limits.slots;
         let wanted = want.limits.slots.clamp(1, self.limits.slots) as usize;
-        let most = SlotLimits { session: self.limits.slots_most, all: self.limits.slots_in_all };
-        let slots = Slots::new(wanted, most, Arc::clone(&self.slot_total));
+        let slots = Slots::new(wanted, Arc::clone(&self.slot_total));
         let limits = ChannelLimits {
             slots: u32::try_from(slots.count()).unwrap_or(u32::MAX),
             cached_bytes: want.limits.cached_bytes.min(self.limits.cached_reply_bytes),
@@ -96,11 +95,12 @@ impl V4State {
         // an earlier life of the client ends now (RFC 8881 §18.36.3)
         let mut before = None;
         if first {
-            let old = clients.others_of(&client.owner, client.id);
+            let old = clients.other_life_of(&client);
             before = old.and_then(|id| clients.remove(id));
         }
         drop(clients);
         if let Some(before) = before {
+            self.name_conflicts.replaced(now, &before.client, &client);
             self.forget(&before.client);
             self.end_client(&before.client);
         }

@@ -200,7 +200,8 @@ impl V4State {
         let new = Arc::new(Delegation::new(self.other(), *file, &session.client, handle, now));
         // found by its stateid before it is the client's: whoever ends the client ends it
         self.entries.pin().insert(key_of(&new.other), Entry::Delegation(Arc::clone(&new)));
-        if !session.client.add_delegation(new.other, self.limits.delegations_per_client) {
+        let most = self.limits.delegations_per_client;
+        if session.client.add_delegation(new.other, most).is_err() {
             self.entries.pin().remove(&key_of(&new.other));
             return Err(NotDelegated::Resource);
         }

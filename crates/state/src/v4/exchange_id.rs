@@ -95,6 +95,7 @@ impl V4State {
                 // 3
                 let lives = record.client.silent_ms(now) <= self.lease_ms();
                 if lives && (record.client.has_state() || record.client.session_count() > 0) {
+                    self.name_conflicts.refused(now, &record.client, who.address);
                     return Err(ExchangeIdError::InUse);
                 }
                 let id = record.client.id;
@@ -110,7 +111,7 @@ impl V4State {
             clients.remove(old);
         }
         // 1
-        if clients.len() >= self.limits.clients {
+        if !self.make_room(&mut clients, now) {
             return Err(ExchangeIdError::NoRoom);
         }
         let ids = self.client_id();

@@ -23,6 +23,8 @@ pub struct V4Limits {
     pub opens_per_client: usize,
     /// Opens in all.
     pub opens: usize,
+    /// Opens of one client once seven eighths of all are taken: so few clients cannot take all of them.
+    pub opens_when_scarce: usize,
     /// How long a client has to return a delegation, if the lease is not shorter: less than the 45 s for which the kernel
     /// holds back local programs.
     pub recall_ms: u64,
@@ -45,7 +47,7 @@ impl Default for V4Limits {
         Self {
             lease_ms: 60_000,
             courtesy_ms: 24 * 3_600_000,
-            clients: 4096,
+            clients: 16_384,
             sessions_per_client: 64,
             slots: 64,
             slots_most: 1024,
@@ -53,6 +55,7 @@ impl Default for V4Limits {
             cached_reply_bytes: 8192,
             opens_per_client: 262_144,
             opens: 1_000_000,
+            opens_when_scarce: 4096,
             recall_ms: 40_000,
             delegations_per_client: 16_384,
             delegations: 65_536,

@@ -14,6 +14,7 @@
 //!   files, never before one.
 //! - A client's opens: which opens and delegations it has. Taken after a shard, never before one.
 //! - An open's lock states: which there are. Taken after a shard, never before one, and one at a time.
+//! - The names of which there may be two clients. Taken after the clients, or alone.
 //! - `released`: what has ended and may have locks; `forgotten`: whose record is to be taken back. Taken last.
 //! - A slot's reply: its bytes; taken when a reply is kept and when one is replayed.
 //!
@@ -33,6 +34,7 @@ mod limits;
 mod lock_entry;
 mod lock_state;
 mod minor0;
+mod name_conflicts;
 mod open;
 mod open_access;
 mod open_entry;
@@ -63,6 +65,7 @@ pub use minor0::{
     Bearer, Begun, Callback, CallbackPath, Claimant, ClientIdError, ClientNames, KeptReply,
     LockBegun, LockOwnerName, OwnerError, OwnerRow, ReleaseError, Request, SetClientId, Turn,
 };
+pub use name_conflicts::{NameConflict, NameConflictKind};
 pub use open::{DowngradeError, OpenError, OpenRequest, Opened};
 pub use open_access::OpenRef;
 pub use recording::Expiry;

@@ -3,7 +3,7 @@
 //! An owner has one open of a file; opening it again widens that open, and its stateid gets another seqid. What the
 //! open wants and denies is one word, which readers load without a lock; it changes under the lock of the file's shard.
 
-use super::client::Client;
+use super::client::{Client, NotAdded};
 use super::delegation::InTheWay;
 use super::delegation_entry::Recall;
 use super::minor0::Owner;
@@ -52,10 +52,12 @@ pub enum OpenError {
     Delegated(Vec<Recall>),
     /// The grace period has just ended.
     NoGrace,
-    /// There are too many in all.
+    /// There are too many in all, or too few left for a client that has many.
     Full,
     /// The client has too many opens, or has just been removed.
     NoRoom,
+    /// The client's record has just been taken back, because it had nothing: ask again whether it may have something.
+    NotRecorded,
 }
 
 /// Why an open is not narrowed.
@@ -112,7 +114,7 @@ impl V4State {
             drop(kept);
             return Ok(Opened { stateid, again: true });
         }
-        if self.opens.load(Relaxed) >= self.limits.opens {
+        if self.is_full_for(client) {
             return Err(OpenError::Full);
         }
         let open = Arc::new(Open {
@@ -127,9 +129,10 @@ impl V4State {
             locks: Mutex::default(),
             kept: Mutex::new(Some(kept)),
         });
-        if !client.add_open(&open, self.limits.opens_per_client) {
-            return Err(OpenError::NoRoom);
-        }
+        client.add_open(&open, self.limits.opens_per_client).map_err(|why| match why {
+            NotAdded::NoRoom => OpenError::NoRoom,
+            NotAdded::NotRecorded => OpenError::NotRecorded,
+        })?;
         self.opens.fetch_add(1, Relaxed);
         self.count_denial(mode_of(0), request.mode);
         let other = open.other;
@@ -139,6 +142,13 @@ impl V4State {
         self.entries.pin().insert(key_of(&other), Entry::Open(Arc::clone(&open)));
         files.entry(request.file).or_default().push(open);
         Ok(Opened { stateid: Stateid { seqid: 1, other }, again: false })
+    }
+
+    /// Whether there are too many opens for this client to have one more.
+    fn is_full_for(&self, client: &Client) -> bool {
+        let (opens, most) = (self.opens.load(Relaxed), self.limits.opens);
+        let scarce = || client.open_count() >= self.limits.opens_when_scarce;
+        opens >= most || opens >= most - most / 8 && scarce()
     }
 
     /// What other clients' delegations say to an open.

@@ -4,6 +4,10 @@
 //! anything of the client is given to somebody else: a client whose lease is over *leaves* until that is stored, its
 //! requests wait, and only then does it end ([`V4State::begin_expiry`]). A client that has nothing is simply forgotten;
 //! its record is taken back at leisure ([`V4State::take_forgotten`]).
+//!
+//! The record of a client that lives and has had nothing for a while is taken back as well ([`V4State::sweep_idle`]), so
+//! that no grace period waits for it; it is recorded again before it gets anything. Each record of a client has a higher
+//! life number than the one before, and what takes one back says which: a late taking back harms no later record.
 
 use super::client::Client;
 use super::requester::Requester;
@@ -28,10 +32,10 @@ pub enum Expiry {
 }
 
 impl V4State {
-    /// The client's record is stored.
-    pub fn client_recorded(&self, requester: Requester<'_>) {
+    /// This record of the client is stored.
+    pub fn client_recorded(&self, requester: Requester<'_>, record: &RecordedClient) {
         let client = requester.client();
-        client.set_recorded(true);
+        client.set_recorded(record.life);
         if acquire(&self.clients).get(client.id).is_none() {
             // it has ended meanwhile
             self.forget(client);
@@ -58,7 +62,7 @@ impl V4State {
             }
             if client.is_recorded() {
                 client.set_leaving(true);
-                return Expiry::Store(Record::ClientGone(client.name(), client.life));
+                return Expiry::Store(Record::ClientGone(client.name(), client.life()));
             }
             clients.remove(client_id)
         };
@@ -97,9 +101,25 @@ impl V4State {
     /// Notes that the record of a client that has nothing is to be taken back.
     pub(super) fn forget(&self, client: &Arc<Client>) {
         if client.is_recorded() {
-            let mut notes = acquire(&self.forgotten);
-            notes.push(Record::ClientGone(client.name(), client.life));
-            self.forgotten_count.store(notes.len(), Release);
+            self.note_forgotten(client, client.life());
+        }
+    }
+
+    fn note_forgotten(&self, client: &Client, life: u64) {
+        let mut notes = acquire(&self.forgotten);
+        notes.push(Record::ClientGone(client.name(), life));
+        self.forgotten_count.store(notes.len(), Release);
+    }
+
+    /// Notes that the records of clients are to be taken back that have had nothing since the last call. To be called now
+    /// and then: often enough that a restart waits for few idle clients, and so seldom that one that opens a file now and
+    /// then is not recorded anew for each.
+    pub fn sweep_idle(&self) {
+        let clients: Vec<_> = acquire(&self.clients).all().map(Arc::clone).collect();
+        for client in clients {
+            if let Some(life) = client.take_idle_record(|| self.next_life()) {
+                self.note_forgotten(&client, life);
+            }
         }
     }
 
@@ -117,6 +137,6 @@ impl V4State {
 impl Client {
     /// What is stored so that the client may reclaim.
     pub fn record(&self) -> RecordedClient {
-        RecordedClient { name: self.name(), life: self.life, address: self.address }
+        RecordedClient { name: self.name(), life: self.life(), address: self.address }
     }
 }

@@ -61,9 +61,11 @@ impl<'c> Requester<'c> {
         self.client.has_reclaimed()
     }
 
-    /// What is to be stored before RECLAIM_COMPLETE is answered.
+    /// What is to be stored before RECLAIM_COMPLETE is answered. A client that has nothing is not recorded: it is before
+    /// it gets something, and until then no grace period waits for it.
     pub fn completion_record(&self) -> Option<Record> {
-        (!self.client.is_recorded()).then(|| Record::Client(self.client.record()))
+        let recorded = self.client.is_recorded() || self.client.set_unrecorded_if_empty();
+        (!recorded).then(|| Record::Client(self.client.record()))
     }
 
     /// The client has reclaimed something.

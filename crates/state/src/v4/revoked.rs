@@ -42,7 +42,7 @@ impl V4State {
         }
         if client.is_recorded() {
             client.set_leaving(true);
-            return Expiry::Store(Record::ClientGone(client.name(), client.life));
+            return Expiry::Store(Record::ClientGone(client.name(), client.life()));
         }
         self.revoke(&client);
         Expiry::Ended
@@ -57,7 +57,7 @@ impl V4State {
             return;
         }
         // it is recorded again with the next state that it gets
-        client.set_recorded(false);
+        client.set_unrecorded();
         self.revoke(&client);
         client.set_leaving(false);
     }

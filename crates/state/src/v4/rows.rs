@@ -35,6 +35,8 @@ pub struct ClientRow {
     pub opens: usize,
     /// How many delegations it has.
     pub delegations: usize,
+    /// How many open owners and lock owners it has, if it is a client of version 4.0.
+    pub owners: usize,
     /// Whether it is a client of version 4.0, which has no sessions.
     pub minor0: bool,
 }

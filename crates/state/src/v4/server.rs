@@ -8,9 +8,10 @@ use super::key_hash::KeyHashing;
 use super::limits::V4Limits;
 use super::lock_entry::{LockState, Released};
 use super::minor0::Ended;
+use super::name_conflicts::NameConflicts;
 use super::open_entry::Open;
 use super::session::{Session, SessionId};
-use super::slots::SlotTotal;
+use super::slots::{SlotTotal, Slots};
 use super::stateid::{Key, key_of};
 use crate::acquire::acquire;
 use crate::key::Now;
@@ -53,6 +54,8 @@ pub struct V4State {
     pub(super) released_count: AtomicUsize,
     /// What clients of version 4.0 have lost.
     pub(super) ended: Ended,
+    /// Clients that call themselves the same.
+    pub(super) name_conflicts: NameConflicts,
     /// The records to be taken back of clients that had nothing.
     pub(super) forgotten: Mutex<Vec<Record>>,
     /// How many there are.
@@ -61,6 +64,8 @@ pub struct V4State {
     /// How often the server has started, as far as its records know.
     epoch: u32,
     serials: AtomicU64,
+    /// The lives of clients that the records know of.
+    lives: AtomicU64,
 }
 
 impl V4State {
@@ -75,17 +80,19 @@ impl V4State {
             entries: papaya::HashMap::with_hasher(KeyHashing),
             files: Files::default(),
             delegations: Delegations::default(),
-            slot_total: Arc::default(),
+            slot_total: Arc::new(SlotTotal::new(limits.slots_most, limits.slots_in_all)),
             denials: AtomicUsize::new(0),
             opens: AtomicUsize::new(0),
             released: Mutex::default(),
             released_count: AtomicUsize::new(0),
             ended: Ended::default(),
+            name_conflicts: NameConflicts::default(),
             forgotten: Mutex::default(),
             forgotten_count: AtomicUsize::new(0),
             lease_ms: AtomicU64::new(limits.lease_ms),
             epoch: 0,
             serials: AtomicU64::new(1),
+            lives: AtomicU64::new(1),
         }
     }
 
@@ -108,7 +115,38 @@ impl V4State {
     /// An id for a client that makes itself known, and the number of its life in the records.
     pub(super) fn client_id(&self) -> (u64, u64) {
         let serial = self.serial() & 0xffff_ffff;
-        (u64::from(self.instance) << 32 | serial, u64::from(self.epoch) << 32 | serial)
+        (u64::from(self.instance) << 32 | serial, self.next_life())
+    }
+
+    /// The number of another life in the records, higher than all before it.
+    pub(super) fn next_life(&self) -> u64 {
+        (u64::from(self.epoch) << 32).wrapping_add(self.lives.fetch_add(1, Relaxed))
+    }
+
+    /// What one session may have of slots.
+    pub fn session_slots_most(&self) -> usize {
+        self.slot_total.session_most()
+    }
+
+    /// Changes that. The sessions that have more, each with the highest slot that its client is to use from now on.
+    pub fn set_session_slots_most(&self, most: usize) -> Vec<(SessionId, u32)> {
+        self.slot_total.set_session_most(most);
+        self.shrink(Slots::shrink_to_most)
+    }
+
+    /// If a session has got fewer slots than its client wanted: those that have grown since they were made give back what
+    /// they have grown by. Each of them with the highest slot that its client is to use from now on. Costs one load if
+    /// there are enough.
+    pub fn take_slot_recalls(&self) -> Vec<(SessionId, u32)> {
+        if self.slot_total.take_scarce() { self.shrink(Slots::shrink) } else { Vec::new() }
+    }
+
+    fn shrink(&self, lower: impl Fn(&Slots) -> Option<u32>) -> Vec<(SessionId, u32)> {
+        let ids: Vec<SessionId> =
+            acquire(&self.clients).all().flat_map(|client| client.session_ids()).collect();
+        let reading = self.read();
+        let lowered = |id: SessionId| Some((id, lower(&reading.session(&id)?.slots)?));
+        ids.into_iter().filter_map(lowered).collect()
     }
 
     /// The limits, as they were at first.

@@ -83,12 +83,17 @@ pub mod status_flags {
     pub const BACKCHANNEL_FAULT: u32 = 0x400;
 }
 
+/// The highest of so many slots.
+fn last_of(slots: usize) -> u32 {
+    u32::try_from(slots.saturating_sub(1)).unwrap_or(u32::MAX)
+}
+
 /// A session.
 pub struct Session {
     pub(super) id: SessionId,
     pub(super) client: Arc<Client>,
     limits: ChannelLimits,
-    slots: Slots,
+    pub(super) slots: Slots,
     /// Whether the client wants as many slots as it can get.
     grows: bool,
     /// Not 0 once it has been destroyed.
@@ -165,7 +170,13 @@ impl Session {
 
     /// The highest slot that the client may use now.
     pub fn highest_slot(&self) -> u32 {
-        u32::try_from(self.slots.count().saturating_sub(1)).unwrap_or(u32::MAX)
+        last_of(self.slots.count())
+    }
+
+    /// The same, and the highest that it is to use from now on.
+    pub fn highest_slots(&self) -> (u32, u32) {
+        let (count, target) = self.slots.count_and_target();
+        (last_of(count), last_of(target))
     }
 
     /// The client that it belongs to.
@@ -184,7 +195,7 @@ impl Session {
         highest_slot: u32,
         request: u64,
     ) -> Result<Started<'_>, SequenceError> {
-        let highest = self.highest_slot();
+        let (highest, target) = self.highest_slots();
         let is_highest = slot == highest;
         let found = usize::try_from(slot).ok().and_then(|slot| self.slots.get(slot));
         let slot = found.ok_or(SequenceError::BadSlot)?;
@@ -200,7 +211,9 @@ impl Session {
         match slot.begin(number, request) {
             Begin::Run => {
                 self.client.renew(now);
-                if is_highest && self.grows {
+                if target != highest {
+                    self.slots.heard(slot, highest_slot);
+                } else if is_highest && self.grows {
                     self.slots.grow();
                 }
                 Ok(Started::Run(SlotTicket { slot: Some(slot) }))

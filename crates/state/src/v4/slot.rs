@@ -18,6 +18,8 @@ const RUNS: u64 = 0;
 const UNCACHED: u64 = 1;
 /// It has ended, and its reply is kept.
 const KEPT: u64 = 2;
+/// The slot was taken back from the client, and has been given to it again since.
+const RETIRED: u64 = 3;
 
 /// How a request found its slot.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,6 +46,8 @@ pub(crate) struct Slot {
     word: AtomicU64,
     request: AtomicU64,
     reply: Mutex<Vec<u8>>,
+    /// Of which change of the target for the client's slots the last reply of this slot told it.
+    told: AtomicU64,
 }
 
 const fn word(seqid: u32, phase: u64) -> u64 {
@@ -61,6 +65,7 @@ impl Slot {
             word: AtomicU64::new(word(0, UNCACHED)),
             request: AtomicU64::new(0),
             reply: Mutex::default(),
+            told: AtomicU64::new(0),
         }
     }
 
@@ -68,16 +73,27 @@ impl Slot {
     pub fn begin(&self, number: u32, request: u64) -> Begin {
         let seen = self.word.load(Acquire);
         let last = seqid(seen);
-        if number == last {
-            return self.again(seen, request);
-        }
         if number != last.wrapping_add(1) {
-            return Begin::Misordered;
+            return self.not_next(seen, number, request);
         }
         if seen >> 32 == RUNS {
             // the client uses the slot for another request before it has the reply
             return Begin::Misordered;
         }
+        self.take(seen, number, request)
+    }
+
+    /// A request without the next number. On a slot that was retired it may begin with 1: the client need not remember
+    /// the number of a slot that it had to give back.
+    #[cold]
+    fn not_next(&self, seen: u64, number: u32, request: u64) -> Begin {
+        if seen >> 32 == RETIRED {
+            return if number == 1 { self.take(seen, number, request) } else { Begin::Misordered };
+        }
+        if number == seqid(seen) { self.again(seen, request) } else { Begin::Misordered }
+    }
+
+    fn take(&self, seen: u64, number: u32, request: u64) -> Begin {
         match self.word.compare_exchange(seen, word(number, RUNS), AcqRel, Acquire) {
             Ok(_) => {
                 // released, so that whoever sees it sees that the word is another
@@ -112,6 +128,22 @@ impl Slot {
                 }
             }
         }
+    }
+
+    /// Takes the slot back from the client, and forgets the reply; false if a request has it.
+    pub fn retire(&self) -> bool {
+        let retired = |seen: u64| (seen >> 32 != RUNS).then(|| word(seqid(seen), RETIRED));
+        let retired = self.word.fetch_update(AcqRel, Acquire, retired).is_ok();
+        if retired {
+            *acquire(&self.reply) = Vec::new();
+        }
+        retired
+    }
+
+    /// Notes that the reply of the request that begins tells the client of this change of the target; whether the reply
+    /// before it has. As the client has had that reply when it sends another request, it knows of the change then.
+    pub fn tell(&self, change: u64) -> bool {
+        self.told.swap(change, Relaxed) == change
     }
 
     /// Whether a request has ever had it.
@@ -162,6 +194,30 @@ mod tests {
         slot.finish(None);
         assert_eq!(slot.begin(2, 8), Begin::Uncached);
         assert_eq!(slot.begin(1, 7), Begin::Misordered);
+    }
+
+    #[test]
+    fn a_retired_slot_begins_anew_or_goes_on() {
+        for first in [1, 3] {
+            let slot = Slot::new();
+            for number in [1, 2] {
+                assert_eq!(slot.begin(number, 7), Begin::Run);
+                assert!(!slot.retire(), "a request runs");
+                slot.finish(Some(b"kept"));
+            }
+            assert!(slot.retire());
+            assert!(slot.reply.lock().unwrap().capacity() == 0);
+            assert_eq!(slot.begin(2, 7), Begin::Misordered, "its reply is gone");
+            assert_eq!(slot.begin(4, 7), Begin::Misordered);
+            assert_eq!(slot.begin(first, 8), Begin::Run);
+            slot.finish(Some(b"new"));
+            assert_eq!(slot.begin(first, 8), Begin::Replay(b"new".to_vec()));
+            assert_eq!(slot.begin(first + 1, 9), Begin::Run);
+        }
+        let slot = Slot::new();
+        assert!(slot.retire(), "one that was never used");
+        assert_eq!(slot.begin(0, 1), Begin::Misordered);
+        assert_eq!(slot.begin(1, 1), Begin::Run);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //!
 //! The map is read as it changes: a row may be of something that ends meanwhile.
 
+use super::name_conflicts::NameConflict;
 use super::rows::{ClientRow, OpenRow, SessionRow};
 use super::server::{Entry, V4State};
 use crate::acquire::acquire;
@@ -9,6 +10,16 @@ use crate::key::Now;
 use crate::sync::Arc;
 
 impl V4State {
+    /// Clients that were seen within the last hour to call themselves the same.
+    pub fn name_conflicts(&self, now: Now) -> Vec<NameConflict> {
+        self.name_conflicts.recent(now)
+    }
+
+    /// Those that nobody has been told yet. Costs one load if there are none.
+    pub fn take_name_conflicts(&self) -> Vec<NameConflict> {
+        self.name_conflicts.take_untold()
+    }
+
     /// The clients.
     pub fn client_rows(&self, now: Now) -> Vec<ClientRow> {
         acquire(&self.clients).rows(now, self.lease_ms())

@@ -2,8 +2,9 @@
 
 use bowline_state::v4::{
     ChannelLimits, CreateSession, CreateSessionError, Created, DestroyError, DowngradeError,
-    ExchangeId, ExchangeIdError, Exchanged, Expiry, OpenError, OpenRequest, Opened, Principal,
-    SequenceError, Session, Started, Stateid, StateidError, V4Limits, V4State,
+    ExchangeId, ExchangeIdError, Exchanged, Expiry, NameConflict, NameConflictKind, OpenError,
+    OpenRequest, Opened, Principal, SequenceError, Session, Started, Stateid, StateidError,
+    V4Limits, V4State,
 };
 use bowline_state::{FileKey, Now, ShareBits, ShareMode};
 use proptest::prelude::*;
@@ -107,7 +108,80 @@ fn exchange_id_has_nine_cases() {
     session_of(&state, 0, restarted, BOB).unwrap();
     assert_eq!(session_of(&state, 0, again, BOB), Err(CreateSessionError::StaleClientId));
     // 3 once more: after the lease nothing stands in the way
-    assert!(!exchange(&state, LEASE + 1, 5, ALICE, false).unwrap().confirmed);
+    assert!(!exchange(&state, LEASE + 1000, 5, ALICE, false).unwrap().confirmed);
+}
+
+/// Makes a machine known that calls itself "client", with a session, from an address.
+fn machine(state: &V4State, now: u64, verifier: u8, address: IpAddr) {
+    let (owner, verifier) = (b"client", [verifier; 8]);
+    let who = ExchangeId { owner, verifier, principal: ALICE, address, update: false };
+    let known = state.exchange_id(Now(now), &who).unwrap();
+    session_of(state, now, known, ALICE).unwrap();
+}
+
+#[test]
+fn two_machines_of_one_name_are_told_once() {
+    let (one, two) = (IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 2]));
+    let state = state();
+    for verifier in 0..20 {
+        machine(&state, 0, verifier, one);
+    }
+    assert_eq!(state.take_name_conflicts(), [], "a machine restarts again and again");
+    // one that asks for a moment with another verifier, to be rid of what it holds
+    machine(&state, 0, 50, one);
+    machine(&state, 0, 19, one);
+    assert_eq!(state.take_name_conflicts(), []);
+    let state = self::state();
+    for _ in 0..2 {
+        machine(&state, 0, 1, one);
+        machine(&state, 0, 2, two);
+    }
+    let conflict = NameConflict {
+        owner: b"client"[..].into(),
+        kind: NameConflictKind::TakeTurns,
+        holder: one,
+        comer: two,
+    };
+    assert_eq!(state.take_name_conflicts(), std::slice::from_ref(&conflict));
+    machine(&state, 0, 1, one);
+    machine(&state, 0, 2, two);
+    assert_eq!(state.take_name_conflicts(), [], "once");
+    const HOUR: u64 = 3_600_000;
+    assert_eq!(state.name_conflicts(Now(HOUR)), std::slice::from_ref(&conflict));
+    assert_eq!(state.name_conflicts(Now(HOUR + 1)), []);
+    machine(&state, 2 * HOUR, 1, one);
+    machine(&state, 2 * HOUR, 2, two);
+    assert_eq!(state.take_name_conflicts().len(), 1, "again after a while");
+}
+
+#[test]
+fn a_machine_whose_name_another_user_has_is_told() {
+    let state = state();
+    machine(&state, 0, 1, IpAddr::from([10, 0, 0, 1]));
+    for _ in 0..3 {
+        assert_eq!(exchange(&state, 0, 2, BOB, false), Err(ExchangeIdError::InUse));
+    }
+    let told = state.take_name_conflicts();
+    assert_eq!(told.len(), 1);
+    assert_eq!(told[0].kind, NameConflictKind::OtherUser);
+    assert_eq!((told[0].holder, told[0].comer), (IpAddr::from([10, 0, 0, 1]), HERE));
+}
+
+/// However many names there are, no more than so many are remembered.
+#[test]
+fn names_of_conflicts_are_bounded() {
+    let state = state();
+    for name in 0..1500_u32 {
+        let owner = &name.to_be_bytes();
+        for verifier in [[1; 8], [2; 8], [1; 8], [2; 8]] {
+            let who =
+                ExchangeId { owner, verifier, principal: ALICE, address: HERE, update: false };
+            let known = state.exchange_id(Now(0), &who).unwrap();
+            session_of(&state, 0, known, ALICE).unwrap();
+        }
+    }
+    assert_eq!(state.name_conflicts(Now(0)).len(), 1024);
+    assert_eq!(state.take_name_conflicts().len(), 1024);
 }
 
 #[test]
@@ -132,7 +206,30 @@ fn create_session_replays_its_reply() {
 fn an_unconfirmed_client_id_expires_after_a_lease() {
     let state = state();
     let known = exchange(&state, 0, 1, ALICE, false).unwrap();
-    assert_eq!(session_of(&state, LEASE + 1, known, ALICE), Err(CreateSessionError::StaleClientId));
+    assert_eq!(
+        session_of(&state, LEASE + 1000, known, ALICE),
+        Err(CreateSessionError::StaleClientId)
+    );
+}
+
+/// A client with very many opens does not take the last ones from others.
+#[test]
+fn the_last_opens_are_for_clients_with_few() {
+    let limits = V4Limits { opens: 80, opens_when_scarce: 5, ..V4Limits::default() };
+    let state = V4State::new(7, random, limits);
+    let opens = |of: &Created, most: u8| {
+        let granted = (0..most).filter(|at| open(&state, 0, of, b"o", *at, mode(1, 0)).is_ok());
+        granted.count()
+    };
+    let (one, two, three) =
+        (client(&state, b"one"), client(&state, b"two"), client(&state, b"three"));
+    assert_eq!(opens(&one, 100), 70);
+    assert_eq!(open(&state, 0, &one, b"o", 90, mode(1, 0)), Err(OpenError::Full));
+    assert_eq!(opens(&two, 100), 5);
+    assert_eq!(opens(&three, 100), 5);
+    let four = client(&state, b"four");
+    assert_eq!(opens(&four, 100), 0, "all are taken");
+    assert_eq!(state.open_count(), 80);
 }
 
 #[test]

@@ -217,7 +217,7 @@ fn a_recall_that_did_not_arrive_is_sent_again() {
 fn a_silent_client_is_ended_for_what_it_holds_back() {
     let world = World::new(2);
     world.delegate(0, 1, 0).unwrap();
-    let now = LEASE + 1;
+    let now = LEASE + 1000;
     world.renew(1, now);
     world.state.sweep(Now(now));
     assert_eq!(world.state.delegation_count(), 1, "it keeps what nobody wants");

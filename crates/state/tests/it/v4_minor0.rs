@@ -2,8 +2,8 @@
 
 use bowline_state::v4::{
     Bearer, Begun, Callback, CallbackPath, ClientIdError, ClientNames, Expiry, KeptReply,
-    LockBegun, LockOwnerName, OpenError, Opened, OwnerError, Principal, Reading, ReleaseError,
-    Request, SetClientId, Stateid, StateidError, Turn, V4Limits, V4State,
+    LockBegun, LockOwnerName, NameConflictKind, OpenError, Opened, OwnerError, Principal, Reading,
+    ReleaseError, Request, SetClientId, Stateid, StateidError, Turn, V4Limits, V4State,
 };
 use bowline_state::{
     Caller, FileKey, Limits, Now, Recovery, ShareBits, ShareMode, State, Transport, Who,
@@ -101,6 +101,23 @@ fn confirmed(state: &V4State, reading: &Reading<'_>, client: u64, owner: &[u8]) 
     let stateid = state.confirm_open(reading, &turn, opened.stateid, &file(1)).unwrap();
     state.finish_turn(turn, reply(0));
     stateid
+}
+
+#[test]
+fn two_machines_of_one_name_are_told() {
+    let state = state();
+    for verifier in [1, 2, 1, 2] {
+        let names = set(&state, 0, verifier, ALICE, 1).unwrap();
+        confirm(&state, 0, names, ALICE).unwrap();
+    }
+    let told: Vec<_> = state.take_name_conflicts().into_iter().map(|told| told.kind).collect();
+    assert_eq!(told, [NameConflictKind::TakeTurns]);
+    let names = set(&state, 0, 2, ALICE, 1).unwrap();
+    confirm(&state, 0, names, ALICE).unwrap();
+    opened(&state, names.client_id, (b"owner", 1), READ);
+    assert_eq!(set(&state, 0, 3, BOB, 1), Err(ClientIdError::InUse));
+    let told: Vec<_> = state.take_name_conflicts().into_iter().map(|told| told.kind).collect();
+    assert_eq!(told, [NameConflictKind::OtherUser]);
 }
 
 #[test]
@@ -314,7 +331,7 @@ fn a_client_with_an_expired_lease_is_notified_once_it_has_lost_state() {
     let reading = state.read();
     let (a, b) = (client(&state, b"a"), client(&state, b"b"));
     let stateid = confirmed(&state, &reading, a, b"owner");
-    let late = Now(LEASE + 1);
+    let late = Now(LEASE + 1000);
     assert_eq!(state.renew_client(late, b), Ok(()));
     let turn = run(state.begin_open(late, (b, b"other"), request(1, OPEN)));
     let open = || state.open_in_turn(late, &turn, (file(1), ALONE), None, Box::new(()));
@@ -334,7 +351,7 @@ fn requests_with_state_renew_the_lease() {
     let id = client(&state, b"a");
     let stateid = confirmed(&state, &reading, id, b"owner");
     let silent = |now: u64| state.client_rows(Now(now))[0].silent_ms;
-    assert_eq!(silent(50_000), 50_000);
+    assert_eq!(silent(50_000), 49_001);
     let file = file(1);
     let bearer = state.check_bearer(Now(50_000), &reading, stateid, &file, ShareBits::READ);
     assert_eq!(bearer, Ok(Bearer { access: ShareBits::READ, user: ALICE }));

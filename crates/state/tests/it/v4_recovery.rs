@@ -1,194 +1,21 @@
 //! What clients of version 4.1 may have around a restart: claims and the grace period as a table, the edge conditions of
 //! RFC 8881 §8.4.3, and what is stored before what.
 
-use bowline_state::v4::{
-    ChannelLimits, CreateSession, ExchangeId, Expiry, OpenError, OpenRequest, Principal, SessionId,
-    V4Limits, V4State,
-};
-use bowline_state::{
-    Admission, FileKey, Limits, Now, Phase, Record, Recovery, ShareBits, ShareMode, State,
-};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-
-const LEASE: u64 = 60_000;
-const GRACE: u64 = 60_000;
-const ALICE: Principal = Principal { flavor: 1, user: 0 };
-const BOB: Principal = Principal { flavor: 1, user: 1000 };
-const READ: ShareMode = ShareMode { access: ShareBits::READ, deny: ShareBits::NONE };
-const EXCLUSIVE: ShareMode = ShareMode { access: ShareBits::BOTH, deny: ShareBits::BOTH };
-
-fn random() -> u64 {
-    static NEXT: AtomicU64 = AtomicU64::new(1);
-    NEXT.fetch_add(1, Relaxed).wrapping_mul(0x9e37_79b9_7f4a_7c15)
-}
-
-/// A server with its store, which can be killed at any time.
-struct Server {
-    locks: State,
-    v4: V4State,
-    stored: Vec<Record>,
-}
-
-impl Server {
-    fn first() -> Self {
-        Self::start(Vec::new())
-    }
-
-    fn start(mut stored: Vec<Record>) -> Self {
-        let recovery = Recovery::of(stored.iter().cloned());
-        stored.extend(recovery.start_records());
-        let limits = Limits { grace_ms: GRACE, ..Limits::default() };
-        let locks = State::new(&recovery, Now(0), limits, 1);
-        let v4 = V4State::new(random() as u32, random, V4Limits::default());
-        Self { locks, v4: v4.with_epoch(recovery.instance() + 1), stored }
-    }
-
-    /// Killed, and started again.
-    fn restart(&mut self) {
-        *self = Self::start(std::mem::take(&mut self.stored));
-    }
-
-    fn store(&mut self, record: Record) {
-        let _nothing = self.locks.persisted(Now(0), &record);
-        self.stored.push(record);
-    }
-
-    fn phase(&self, now: u64) -> Phase {
-        self.locks.grace_period(Now(now)).0
-    }
-
-    /// A client with a session that has said nothing yet.
-    fn client(&self, now: u64, name: &[u8], verifier: u8, principal: Principal) -> Client {
-        let address = "127.0.0.1".parse().unwrap();
-        let verifier = [verifier; 8];
-        let who = ExchangeId { owner: name, verifier, principal, address, update: false };
-        let known = self.v4.exchange_id(Now(now), &who).unwrap();
-        let limits = ChannelLimits {
-            request_bytes: 4096,
-            response_bytes: 4096,
-            cached_bytes: 1024,
-            operations: 16,
-            slots: 4,
-        };
-        let (client_id, sequence) = (known.client_id, known.sequence);
-        let back_channel = false;
-        let want = CreateSession { client_id, sequence, principal, limits, back_channel };
-        let session = self.v4.create_session(Now(now), &want).unwrap().session;
-        Client { id: client_id, session }
-    }
-
-    /// RECLAIM_COMPLETE: false if it had been sent before.
-    fn complete(&mut self, now: u64, client: &Client) -> bool {
-        let (record, before) = {
-            let reading = self.v4.read();
-            let session = reading.session(&client.session).unwrap();
-            (session.requester().completion_record(), session.requester().has_reclaimed())
-        };
-        if let Some(record) = record.filter(|_| !before) {
-            self.store(record);
-            let reading = self.v4.read();
-            self.v4.client_recorded(reading.session(&client.session).unwrap().requester());
-        }
-        let reading = self.v4.read();
-        let session = reading.session(&client.session).unwrap();
-        session.requester().complete_reclaim(Now(now), &self.locks)
-    }
-
-    /// OPEN as the server does it: records first.
-    fn open(&mut self, now: u64, client: &Client, reclaim: bool, mode: ShareMode) -> Answer {
-        for _ in 0..8 {
-            let admitted = {
-                let reading = self.v4.read();
-                let Some(session) = reading.session(&client.session) else {
-                    return Answer::BadSession;
-                };
-                session.requester().admit(Now(now), &self.locks, reclaim)
-            };
-            match admitted {
-                Admission::Grace => return Answer::Grace,
-                Admission::NoGrace => return Answer::NoGrace,
-                Admission::Store(record) => {
-                    let of_client = matches!(record, Record::Client(_));
-                    self.store(record);
-                    if of_client {
-                        let reading = self.v4.read();
-                        self.v4
-                            .client_recorded(reading.session(&client.session).unwrap().requester());
-                    }
-                }
-                Admission::Go => match self.share(now, client, reclaim, mode) {
-                    Ok(()) => return Answer::Open,
-                    Err(OpenError::Expired(clients)) => {
-                        clients.into_iter().for_each(|other| self.expire(now, other));
-                    }
-                    Err(OpenError::ShareDenied) => return Answer::Denied,
-                    Err(other) => panic!("{other:?}"),
-                },
-            }
-        }
-        panic!("no answer")
-    }
-
-    fn share(
-        &self,
-        now: u64,
-        client: &Client,
-        reclaim: bool,
-        mode: ShareMode,
-    ) -> Result<(), OpenError> {
-        let may_reclaim = || self.locks.may_reclaim();
-        let reading = self.v4.read();
-        let session = reading.session(&client.session).unwrap();
-        let reclaimed: Option<&dyn Fn() -> bool> = if reclaim { Some(&may_reclaim) } else { None };
-        let file = FileKey::new(b"file").unwrap();
-        let request = OpenRequest { file, owner: b"owner", mode, reclaim: reclaimed };
-        self.v4.open(Now(now), session, &request, Box::new(()))?;
-        if reclaim {
-            session.requester().reclaimed(Now(now), &self.locks);
-        }
-        Ok(())
-    }
-
-    fn expire(&mut self, now: u64, client: u64) {
-        match self.v4.begin_expiry(Now(now), client) {
-            Expiry::Store(record) => {
-                self.store(record);
-                self.v4.finish_expiry(client);
-            }
-            Expiry::Ended | Expiry::Lives => {}
-        }
-    }
-
-    fn forget(&mut self) {
-        self.v4.take_forgotten().into_iter().for_each(|record| self.store(record));
-    }
-}
-
-#[derive(Clone, Copy)]
-struct Client {
-    id: u64,
-    session: SessionId,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Answer {
-    Open,
-    Grace,
-    NoGrace,
-    Denied,
-    BadSession,
-}
+use crate::v4_world::{ALICE, Answer, BOB, Client, EXCLUSIVE, GRACE, LEASE, READ, Server};
 use Answer::{Denied, Grace, NoGrace, Open};
+use bowline_state::v4::{Expiry, OpenError, Principal};
+use bowline_state::{Admission, FileKey, Now, Phase, Record};
 
-/// A client that has the file open, and another that is known and has nothing; the server is killed and started again.
+/// A client that has the file open, and another that has just closed it; the server is killed and started again.
 fn restarted() -> Server {
     let mut server = Server::first();
     assert_eq!(server.phase(0), Phase::Over, "a first start has no grace period");
-    for (name, opens) in [(b"one", true), (b"two", false)] {
+    for (name, keeps) in [(b"two", false), (b"one", true)] {
         let client = server.client(0, name, 1, ALICE);
         assert!(server.complete(0, &client));
-        if opens {
-            assert_eq!(server.open(0, &client, false, EXCLUSIVE), Open);
+        match keeps {
+            true => assert_eq!(server.open(0, &client, false, EXCLUSIVE), Open),
+            false => server.open_and_close(0, &client),
         }
     }
     server.restart();
@@ -207,7 +34,7 @@ fn claims_in_and_after_the_grace_period() {
         // another user who calls himself the same
         ("grace", b"one", BOB, false, true, NoGrace),
         ("grace", b"one", BOB, false, false, Grace),
-        // it had nothing, but the server cannot know
+        // it had nothing any more, which is not stored at once
         ("grace", b"two", ALICE, false, true, Open),
         ("grace", b"two", ALICE, true, true, NoGrace),
         // never seen before
@@ -328,6 +155,7 @@ fn a_client_that_is_destroyed_or_restarts_is_not_waited_for() {
     let mut server = Server::first();
     let one = server.client(0, b"one", 1, ALICE);
     server.complete(0, &one);
+    server.open_and_close(0, &one);
     server.v4.destroy_session(&one.session).unwrap();
     server.v4.destroy_client(one.id).unwrap();
     server.forget();
@@ -346,6 +174,7 @@ fn what_is_forgotten_late_does_not_harm_the_next_life() {
     let mut server = Server::first();
     let one = server.client(0, b"one", 1, ALICE);
     server.complete(0, &one);
+    server.open_and_close(0, &one);
     // the end of the first life is noted, and stored after the beginning of the next
     let again = server.client(0, b"one", 2, ALICE);
     server.complete(0, &again);
@@ -363,15 +192,148 @@ fn a_client_that_leaves_waits_and_stays_if_the_store_fails() {
     server.complete(0, &one);
     assert_eq!(server.open(0, &one, false, EXCLUSIVE), Open);
     assert_eq!(server.v4.begin_expiry(Now(LEASE), one.id), Expiry::Lives);
-    let Expiry::Store(_) = server.v4.begin_expiry(Now(LEASE + 1), one.id) else { panic!() };
+    let Expiry::Store(_) = server.v4.begin_expiry(Now(LEASE + 1000), one.id) else { panic!() };
     let calls = |number| {
         let reading = server.v4.read();
         let session = reading.session(&one.session).unwrap();
-        session.sequence(Now(LEASE + 2), (0, number), 0, 7).is_ok()
+        session.sequence(Now(LEASE + 1002), (0, number), 0, 7).is_ok()
     };
     assert!(!calls(1), "its requests wait");
     server.v4.cancel_expiry(one.id);
     assert!(calls(1));
-    assert_eq!(server.v4.begin_expiry(Now(LEASE + 3), one.id), Expiry::Lives, "it has called");
+    assert_eq!(server.v4.begin_expiry(Now(LEASE + 1003), one.id), Expiry::Lives, "it has called");
     assert_eq!(server.v4.open_count(), 1);
+}
+
+/// How often [`Record::Client`] and [`Record::ClientGone`] are stored.
+fn client_records(server: &Server) -> (usize, usize) {
+    let count = |is: fn(&Record) -> bool| server.stored.iter().filter(|record| is(record)).count();
+    (count(|r| matches!(r, Record::Client(_))), count(|r| matches!(r, Record::ClientGone(..))))
+}
+
+#[test]
+fn a_client_that_has_nothing_is_not_recorded_and_not_waited_for() {
+    let mut server = Server::first();
+    let mounted = server.client(0, b"mounted", 1, ALICE);
+    server.complete(0, &mounted);
+    assert_eq!(client_records(&server), (0, 0), "a mount stores nothing");
+    let idle = server.client(0, b"idle", 1, ALICE);
+    server.complete(0, &idle);
+    server.open_and_close(0, &idle);
+    server.v4.sweep_idle();
+    server.forget();
+    server.open_and_close(0, &idle);
+    server.v4.sweep_idle();
+    server.forget();
+    assert_eq!(client_records(&server), (1, 0), "it opens something now and then");
+    server.v4.sweep_idle();
+    server.forget();
+    assert_eq!(client_records(&server), (1, 1), "it has had nothing for a while");
+    server.v4.sweep_idle();
+    server.forget();
+    assert_eq!(client_records(&server), (1, 1));
+    server.restart();
+    assert_eq!(server.phase(0), Phase::Over, "{:?}", server.stored);
+}
+
+#[test]
+fn a_client_with_something_keeps_its_record() {
+    let mut server = Server::first();
+    let one = server.client(0, b"one", 1, ALICE);
+    server.complete(0, &one);
+    assert_eq!(server.open(0, &one, false, READ), Open);
+    (0..4).for_each(|_| server.v4.sweep_idle());
+    server.forget();
+    assert_eq!(client_records(&server), (1, 0));
+    server.restart();
+    let one = server.client(0, b"one", 1, ALICE);
+    assert_eq!(server.open(0, &one, true, READ), Open);
+    // what it has got back is as good
+    server.complete(0, &one);
+    (0..4).for_each(|_| server.v4.sweep_idle());
+    server.forget();
+    server.restart();
+    let one = server.client(0, b"one", 1, ALICE);
+    assert_eq!(server.open(0, &one, true, READ), Open);
+}
+
+/// Whichever of the two is stored first: that the client had nothing, or that it is about to have something.
+#[test]
+fn a_record_that_is_taken_back_late_does_not_harm_the_next_one() {
+    for late in [false, true] {
+        let mut server = Server::first();
+        let one = server.client(0, b"one", 1, ALICE);
+        server.complete(0, &one);
+        server.open_and_close(0, &one);
+        server.v4.sweep_idle();
+        server.v4.sweep_idle();
+        if !late {
+            server.forget();
+        }
+        assert_eq!(server.open(0, &one, false, READ), Open);
+        server.forget();
+        assert_eq!(client_records(&server), (2, 1));
+        server.restart();
+        let one = server.client(0, b"one", 1, ALICE);
+        assert_eq!(server.open(0, &one, true, READ), Open, "late: {late}");
+    }
+}
+
+/// An OPEN was let through, and the record is taken back before it gets anything; and a record that was stored before it
+/// was taken back is not taken for the new one.
+#[test]
+fn nothing_is_given_between_the_taking_back_of_a_record_and_the_next() {
+    let mut server = Server::first();
+    let one = server.client(0, b"one", 1, ALICE);
+    server.complete(0, &one);
+    server.open_and_close(0, &one);
+    let old = server.stored.iter().find_map(|record| match record {
+        Record::Client(client) => Some(client.clone()),
+        _ => None,
+    });
+    server.v4.sweep_idle();
+    server.v4.sweep_idle();
+    assert_eq!(server.share(0, &one, false, READ), Err(OpenError::NotRecorded));
+    {
+        let reading = server.v4.read();
+        let session = reading.session(&one.session).unwrap();
+        server.v4.client_recorded(session.requester(), &old.unwrap());
+        assert!(matches!(
+            session.requester().admit(Now(0), &server.locks, false),
+            Admission::Store(Record::Client(_))
+        ));
+    }
+    assert_eq!(server.share(0, &one, false, READ), Err(OpenError::NotRecorded));
+    assert_eq!(server.open(0, &one, false, READ), Open);
+}
+
+/// Clients that come back at once, each with a file of its own: each looks at no more than what is its own.
+#[test]
+fn ten_thousand_clients_come_back_at_once() {
+    const CLIENTS: u32 = 10_000;
+    let mut server = Server::first();
+    let known = |server: &Server, number: u32| {
+        let file = FileKey::new(&number.to_be_bytes()).unwrap();
+        Client { file, ..server.client(1, &number.to_be_bytes(), 1, ALICE) }
+    };
+    for number in 0..CLIENTS {
+        let client = known(&server, number);
+        server.complete(1, &client);
+        assert_eq!(server.open(1, &client, false, READ), Open);
+    }
+    server.restart();
+    let begun = std::time::Instant::now();
+    assert!(server.locks.in_grace(Now(1)));
+    for number in (0..CLIENTS).rev() {
+        let client = known(&server, number);
+        assert_eq!(server.open(1, &client, true, READ), Open);
+        assert!(server.locks.in_grace(Now(1)));
+        server.complete(1, &client);
+    }
+    println!("{CLIENTS} clients reclaimed in {:?}", begun.elapsed());
+    assert_eq!(server.phase(1), Phase::Ending, "at once");
+    let new = Client { file: FileKey::new(&[0; 4]).unwrap(), ..server.client(1, b"new", 1, ALICE) };
+    server.complete(1, &new);
+    assert_eq!(server.open(1, &new, false, EXCLUSIVE), Denied);
+    assert_eq!(server.v4.open_count(), CLIENTS as usize);
 }

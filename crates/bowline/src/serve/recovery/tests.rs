@@ -6,6 +6,7 @@ use state::v4::Principal;
 use state::{
     ClientName, HostName, MonitoredHost, Record, RecordedClient, Records, Recovery, Transport,
 };
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 
@@ -161,6 +162,51 @@ fn a_power_cut_at_any_byte_loses_no_acknowledged_record() {
         let starting = *acknowledged == 0;
         assert!(recovered == *right || Some(&recovered) == next || starting, "{recovered:?}");
     }
+}
+
+/// Clients get something and have nothing again, and their records are taken back, some of them only after the next one
+/// is stored: whenever the power is cut, who holds something may reclaim it.
+#[test]
+fn a_power_cut_at_any_byte_forgets_no_client_that_holds_something() {
+    let disk = Simulated::endless();
+    let (store, _) = RecoveryStore::open_on(Box::new(Arc::clone(&disk)));
+    let mut holding = BTreeMap::new();
+    // who holds something while so many records are acknowledged
+    let mut held: Vec<Vec<u8>> = vec![Vec::new()];
+    disk.acknowledged.store(1, SeqCst);
+    let mut late = Vec::new();
+    for step in 0..115_u8 {
+        let number = step % 5;
+        let mut append = |record: &Record, holding: &BTreeMap<u8, u64>| {
+            held.push(holding.keys().copied().collect());
+            store.lock().file.replace_at = 300;
+            store.append(record).unwrap();
+            disk.acknowledged.fetch_add(1, SeqCst);
+        };
+        if let Some(life) = holding.remove(&number) {
+            let gone = Record::ClientGone(client(number, 0).name, life);
+            match step % 3 {
+                0 => late.push(gone),
+                _ => append(&gone, &holding),
+            }
+        } else {
+            let life = u64::from(step) + 1;
+            append(&Record::Client(client(number, life)), &holding);
+            holding.insert(number, life);
+            late.drain(..).for_each(|gone| append(&gone, &holding));
+        }
+    }
+    let cuts = disk.cuts.lock().unwrap();
+    assert!(cuts.len() > 5000, "{} cuts", cuts.len());
+    for (acknowledged, bytes) in cuts.iter() {
+        let clients = recovery_of(bytes).boot_clients();
+        for number in &held[*acknowledged] {
+            assert!(clients.contains_key(&client(*number, 0).name), "{number} of {clients:?}");
+        }
+    }
+    let left: Vec<_> = store.stored().boot_clients().into_keys().collect();
+    let names: Vec<_> = holding.keys().map(|number| client(*number, 0).name).collect();
+    assert!(late.is_empty() && left == names, "nobody else is waited for: {left:?}");
 }
 
 #[test]

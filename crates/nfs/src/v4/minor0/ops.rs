@@ -1,15 +1,12 @@
 //! The operations that version 4.0 has alone or has otherwise: one row each.
 
-use super::super::ops::{OpRow, inside};
+use super::super::ops::{DENIED, OpRow, STATEID, inside};
 use super::{
     close, lock, lockt, locku, open, open_confirm, open_downgrade, release_lockowner, renew,
     restorefh, secinfo, set_client_id, stateids,
 };
 use proto::nfs4::op;
 
-const STATEID: u32 = 16;
-/// Bytes of the longest `LOCK4denied`.
-const DENIED: u32 = 20 + 8 + 4 + 1024;
 /// Bytes of the longest result of OPEN without a delegation: stateid, `change_info4`, flags, attributes, type.
 const OPEN: u32 = STATEID + 20 + 4 + 16 + 4;
 

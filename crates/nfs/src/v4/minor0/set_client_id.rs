@@ -32,7 +32,9 @@ pub(super) fn setclientid<'f>(
         principal: frame.principal(),
         callback: Arc::new(callback),
     };
-    match frame.v4().state.set_client_id(frame.now, &who) {
+    let known = frame.v4().state.set_client_id(frame.now, &who);
+    frame.v4().tell_name_conflicts();
+    match known {
         Ok(names) => {
             reply.u64(names.client_id);
             reply.raw(&names.confirm);
@@ -71,6 +73,7 @@ pub(super) fn setclientid_confirm<'f>(
     let SetclientidConfirmArgs { clientid, confirm } = args.get()?;
     let state = &frame.v4().state;
     let confirmed = state.confirm_client_id(frame.now, (clientid, confirm), frame.principal());
+    frame.v4().tell_name_conflicts();
     match confirmed {
         Ok(Some(callback)) => callback_probe::send(frame.nfs, callback),
         Ok(None) => {}

@@ -384,10 +384,10 @@ fn an_expired_client_keeps_its_locks_until_a_conflict() {
     let (one, two) = (Client::new(&rig, b"one", 1), Client::new(&rig, b"two", 1));
     let (opened, other) = (one.open(b"o", 3), two.open(b"o", 3));
     let lock = one.lock(opened, b"p", WRITE, (0, 10)).unwrap();
-    rig.nfs.clock.advance_ms(lease_ms + 100);
+    rig.nfs.clock.advance_ms(lease_ms + 1000);
     assert_eq!(one.test_stateid(lock), 0, "nobody wanted it");
     assert_eq!(two.lock(other, b"p", WRITE, (0, 10)), Err(Nfsstat4::Denied), "it has called");
-    rig.nfs.clock.advance_ms(lease_ms + 100);
+    rig.nfs.clock.advance_ms(lease_ms + 1000);
     assert_eq!(nlm_lock(&rig, A, 0, 10), Status::Granted, "NLM wants it");
     assert_eq!(one.call(&[]).0, Nfsstat4::BadSession);
 }

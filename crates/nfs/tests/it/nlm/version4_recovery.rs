@@ -16,28 +16,74 @@ fn clients_stored(rig: &Rig) -> usize {
 }
 
 #[test]
-fn a_client_is_recorded_before_reclaim_complete_is_answered() {
+fn a_client_is_recorded_before_its_first_open() {
     let rig = Rig::over(file_in_memory());
     let client = Client::before_reclaim(&rig, b"one", 1);
     assert_eq!(client.claim(b"o", (3, 0), OpenClaim4::Fh), Err(Nfsstat4::Grace));
     assert_eq!(client.claim(b"o", (3, 0), CLAIM), Err(Nfsstat4::NoGrace));
+    rig.store.broken.store(true, Relaxed);
+    assert_eq!(client.complete(), Nfsstat4::Ok);
+    assert_eq!(client.complete(), Nfsstat4::CompleteAlready);
+    assert_eq!(client.claim(b"o", (3, 0), OpenClaim4::Fh), Err(Nfsstat4::Delay));
+    rig.store.broken.store(false, Relaxed);
     assert_eq!(clients_stored(&rig), 0, "a mount alone is not recorded");
+    client.open(b"o", 3);
+    assert_eq!(clients_stored(&rig), 1);
+    client.open(b"p", 3);
+    assert_eq!(clients_stored(&rig), 1, "once, as long as it has something");
+}
+
+#[test]
+fn what_was_reclaimed_is_recorded_before_reclaim_complete_is_answered() {
+    let rig = Rig::over(file_in_memory());
+    Client::new(&rig, b"one", 1).open(b"o", 3);
+    let rig = rig.restarted();
+    let client = Client::before_reclaim(&rig, b"one", 1);
+    client.claim(b"o", (3, 0), CLAIM).unwrap();
+    assert_eq!(clients_stored(&rig), 1, "the record of before stands for it");
     rig.store.broken.store(true, Relaxed);
     assert_eq!(client.complete(), Nfsstat4::Delay);
-    assert_eq!(client.claim(b"o", (3, 0), OpenClaim4::Fh), Err(Nfsstat4::Grace));
     rig.store.broken.store(false, Relaxed);
     assert_eq!(client.complete(), Nfsstat4::Ok);
-    assert_eq!(clients_stored(&rig), 1);
-    assert_eq!(client.complete(), Nfsstat4::CompleteAlready);
-    client.open(b"o", 3);
-    assert_eq!(clients_stored(&rig), 1, "once a life");
+    assert_eq!(clients_stored(&rig), 2);
+    // a crash now, before anybody else has been granted anything: it reclaims once more
+    let rig = rig.restarted();
+    let client = Client::before_reclaim(&rig, b"one", 1);
+    client.claim(b"o", (3, 0), CLAIM).unwrap();
+}
+
+#[test]
+fn no_grace_period_waits_for_a_client_that_has_had_nothing_for_a_while() {
+    let rig = Rig::over(file_in_memory());
+    let one = Client::new(&rig, b"one", 1);
+    let opened = one.open(b"o", 3);
+    assert_eq!(one.close(opened), Nfsstat4::Ok);
+    for _ in 0..4 {
+        // its lease is renewed, it is there
+        rig.nfs.clock.advance_ms(rig.nfs.v4.state.lease_ms() / 2 + 2000);
+        assert_eq!(one.call(&[]).0, Nfsstat4::Ok);
+        rig.nlm().tick();
+    }
+    let rig = rig.restarted();
+    assert!(rig.nfs.state.grace_is_over(), "{:?}", rig.store.stored.lock().unwrap());
+    let one = Client::new(&rig, b"one", 1);
+    one.open(b"o", 3);
+    assert_eq!(clients_stored(&rig), 2, "recorded again before it had something");
+    for _ in 0..4 {
+        rig.nfs.clock.advance_ms(rig.nfs.v4.state.lease_ms() / 2 + 2000);
+        assert_eq!(one.call(&[]).0, Nfsstat4::Ok);
+        rig.nlm().tick();
+    }
+    let rig = rig.restarted();
+    let one = Client::before_reclaim(&rig, b"one", 1);
+    one.claim(b"o", (3, 0), CLAIM).unwrap();
 }
 
 #[test]
 fn opens_and_locks_are_reclaimed_after_a_restart() {
     let rig = Rig::over(file_in_memory());
     let one = Client::new(&rig, b"one", 1);
-    Client::new(&rig, b"two", 1);
+    Client::new(&rig, b"two", 1).open(b"t", 1);
     let stateid = one.claim(b"o", (3, 2), OpenClaim4::Fh).unwrap();
     let lock = one.lock(stateid, b"p", WRITE, (0, 10)).unwrap();
     let rig = rig.restarted();
@@ -58,7 +104,7 @@ fn opens_and_locks_are_reclaimed_after_a_restart() {
     assert_eq!(again.reclaim(opened, b"p", (20, 10)), Err(Nfsstat4::NoGrace), "it is done");
     assert_eq!(again.claim(b"o2", (1, 0), CLAIM), Err(Nfsstat4::NoGrace));
     assert_eq!(other.claim(b"o", (1, 0), OpenClaim4::Fh), Err(Nfsstat4::Grace), "two is not");
-    // two has nothing, and says so
+    // two wants nothing back
     assert_eq!(Client::before_reclaim(&rig, b"two", 1).complete(), Nfsstat4::Ok);
     assert_eq!(other.claim(b"o", (2, 0), OpenClaim4::Fh), Err(Nfsstat4::ShareDenied));
     assert_eq!(nlm_lock(&rig, A, 0, 1), Status::Denied, "what was reclaimed counts");
@@ -100,13 +146,16 @@ fn two_clients_cannot_reclaim_the_same() {
 #[test]
 fn a_failing_store_leaves_what_is_held_and_refuses_what_is_new() {
     let rig = Rig::over(file_in_memory());
+    let two = Client::new(&rig, b"two", 1);
+    let opened = two.open(b"t", 1);
+    assert_eq!(two.close(opened), Nfsstat4::Ok);
     let one = Client::new(&rig, b"one", 1);
     let opened = one.claim(b"o", (3, 3), OpenClaim4::Fh).unwrap();
     one.lock(opened, b"p", WRITE, (0, 10)).unwrap();
-    let two = Client::new(&rig, b"two", 1);
     rig.store.broken.store(true, Relaxed);
     assert!(one.lock(opened, b"q", WRITE, (20, 10)).is_ok(), "a recorded client goes on");
-    assert_eq!(Client::before_reclaim(&rig, b"three", 1).complete(), Nfsstat4::Delay);
+    let three = Client::new(&rig, b"three", 1);
+    assert_eq!(three.claim(b"o", (1, 0), OpenClaim4::Fh), Err(Nfsstat4::Delay), "a new one waits");
     // a courtesy client keeps what it has until its record can be taken back
     rig.nfs.clock.advance_ms(rig.nfs.v4.state.lease_ms() + 1000);
     assert_eq!(two.claim(b"o", (1, 0), OpenClaim4::Fh), Err(Nfsstat4::Delay));
@@ -124,6 +173,8 @@ fn a_failing_store_leaves_what_is_held_and_refuses_what_is_new() {
 fn a_destroyed_client_is_forgotten_before_the_answer() {
     let rig = Rig::over(file_in_memory());
     let one = Client::new(&rig, b"one", 1);
+    let opened = one.open(b"o", 3);
+    assert_eq!(one.close(opened), Nfsstat4::Ok);
     assert_eq!(one.call(&[oper(op::DESTROY_SESSION, &one.session())]).0, Nfsstat4::Ok);
     assert_eq!(compound(&rig, &[oper(op::DESTROY_CLIENTID, &one.id)]).0, Nfsstat4::Ok);
     let stored = rig.store.stored.lock().unwrap().clone();

@@ -46,14 +46,16 @@ impl V4State {
                 // its lease begins
                 client.renew(now);
                 // an earlier life of the client ends now
-                let old = clients.other_of_name(&client.owner, client_id);
-                before = old.and_then(|id| clients.remove(id));
+                let old = clients.other_life_of(&client);
+                before =
+                    old.and_then(|id| clients.remove(id)).map(|record| (record.client, client));
                 Some(callback)
             }
         };
-        if let Some(before) = before {
-            self.forget(&before.client);
-            self.end_client(&before.client);
+        if let Some((before, client)) = before {
+            self.name_conflicts.replaced(now, &before, &client);
+            self.forget(&before);
+            self.end_client(&before);
         }
         Ok(confirmed)
     }

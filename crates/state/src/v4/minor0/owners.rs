@@ -62,6 +62,11 @@ impl Owners {
         Some(Arc::clone(table.owners.entry(key).or_insert_with(make)))
     }
 
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        acquire(&self.table).owners.len()
+    }
+
     /// Takes out an owner, if it is still this one.
     pub fn remove(&self, owner: &Arc<Owner>) {
         let mut table = acquire(&self.table);

@@ -63,6 +63,7 @@ impl V4State {
             if client.principal != who.principal {
                 let lives = client.silent_ms(now) <= self.lease_ms();
                 if lives && client.has_state() {
+                    self.name_conflicts.refused(now, &client, who.callback.address);
                     return Err(ClientIdError::InUse);
                 }
             } else if client.verifier == who.verifier {
@@ -87,8 +88,8 @@ impl V4State {
         Ok(ClientNames { client_id: ids.0, confirm })
     }
 
-    /// Whether there is room for one more record.
-    fn make_room(&self, clients: &mut Clients, now: Now) -> bool {
+    /// Whether there is room for one more record, if need be by ending one that was never confirmed.
+    pub(in super::super) fn make_room(&self, clients: &mut Clients, now: Now) -> bool {
         if clients.len() < self.limits.clients {
             return true;
         }

@@ -1,0 +1,95 @@
+//! Attributes that not every object has: the time of creation, and what quotas leave.
+
+use super::{Client, ok, oper, plain};
+use crate::support::fixed::{CONTENTS, Fixed};
+use crate::support::{TestServer, exports};
+use proto::nfs4::{Bitmap4, GetattrArgs, Nfsstat4, ReaddirArgs, attr, op};
+use std::sync::Arc;
+use xdr::Reader;
+
+const ASKED: Bitmap4 = Bitmap4::of(&[
+    attr::SIZE,
+    attr::QUOTA_AVAIL_HARD,
+    attr::QUOTA_AVAIL_SOFT,
+    attr::QUOTA_USED,
+    attr::TIME_CREATE,
+]);
+
+/// Attributes of an object of this handle: which there are, and their values.
+fn attrs(client: &Client, handle: &[u8], attrs: Bitmap4) -> (Bitmap4, Vec<u8>) {
+    let done = client.call(&[client.putfh(handle), oper(op::GETATTR, &GetattrArgs { attrs })]);
+    assert_eq!(done.status, Nfsstat4::Ok);
+    let mut r = done.inside();
+    ok(&mut r, op::PUTFH);
+    ok(&mut r, op::GETATTR);
+    (r.get().unwrap(), r.opaque(1024).unwrap().to_vec())
+}
+
+fn supported(client: &Client) -> Bitmap4 {
+    let (_, value) = attrs(client, &client.server.root(), Bitmap4::of(&[attr::SUPPORTED_ATTRS]));
+    Reader::new(&value).get().unwrap()
+}
+
+#[test]
+fn quotas_are_those_of_the_owner_or_group_with_the_least_left() {
+    let fixed = Arc::new(Fixed { long: false });
+    let client = Client::over(TestServer::new(exports::of(&[("/srv/e", fixed, exports::RW)])));
+    assert!(supported(&client).has(attr::QUOTA_USED) && !supported(&client).has(attr::TIME_CREATE));
+    let found = client.at_root(&[super::name(op::LOOKUP, b"file"), plain(op::GETFH)]);
+    let mut r = found.inside();
+    ok(&mut r, op::PUTFH);
+    ok(&mut r, op::LOOKUP);
+    ok(&mut r, op::GETFH);
+    let (given, values) = attrs(&client, r.opaque(128).unwrap(), ASKED);
+    // there is no soft limit, and nobody knows when the file was made
+    let has = Bitmap4::of(&[attr::SIZE, attr::QUOTA_AVAIL_HARD, attr::QUOTA_USED]);
+    assert_eq!(given, has);
+    let mut r = Reader::new(&values);
+    let words = [(); 3].map(|()| r.u64().unwrap());
+    assert_eq!(words, [CONTENTS.len() as u64, (100 << 20) - 1500, 1500]);
+}
+
+#[test]
+fn the_time_of_creation_is_the_same_by_getattr_and_readdir() {
+    let client = Client::new();
+    assert!(supported(&client).has(attr::TIME_CREATE) && !supported(&client).has(attr::QUOTA_USED));
+    let (handle, _) = client.create(b"file");
+    let (given, created) = attrs(&client, &handle, ASKED);
+    assert_eq!(given, Bitmap4::of(&[attr::SIZE, attr::TIME_CREATE]));
+    let args =
+        ReaddirArgs { cookie: 0, cookieverf: [0; 8], dircount: 0, maxcount: 4096, attrs: ASKED };
+    let listed = client.at_root(&[oper(op::READDIR, &args)]);
+    let mut r = listed.inside();
+    ok(&mut r, op::PUTFH);
+    ok(&mut r, op::READDIR);
+    r.u64().unwrap();
+    assert!(r.bool().unwrap());
+    r.u64().unwrap();
+    assert_eq!(r.opaque(255).unwrap(), b"file");
+    assert_eq!((r.get::<Bitmap4>().unwrap(), r.opaque(100).unwrap()), (given, &created[..]));
+    // among the attributes that clients ask for all the time
+    let usual = |more: &[u32]| {
+        let usual = [
+            attr::TYPE,
+            attr::CHANGE,
+            attr::SIZE,
+            attr::FSID,
+            attr::FILEID,
+            attr::MODE,
+            attr::NUMLINKS,
+            attr::OWNER,
+            attr::OWNER_GROUP,
+            attr::RAWDEV,
+            attr::SPACE_USED,
+            attr::TIME_ACCESS,
+            attr::TIME_METADATA,
+            attr::TIME_MODIFY,
+            attr::MOUNTED_ON_FILEID,
+        ];
+        attrs(&client, &handle, Bitmap4::of(&[&usual[..], more].concat())).1
+    };
+    let (quick, slow) = (usual(&[attr::TIME_CREATE]), usual(&[attr::TIME_CREATE, attr::MAXNAME]));
+    assert_eq!(quick.len(), usual(&[]).len() + 12);
+    // behind type, change, size, fsid and fileid is what the quick way does not have
+    assert_eq!(quick, [&slow[..44], &slow[48..]].concat());
+}
