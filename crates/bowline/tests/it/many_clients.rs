@@ -65,7 +65,7 @@ fn many_clients_reclaim_at_once_after_a_restart() {
         std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
         let mut server = Server::start(&[&format!("e={}", dir.path().display())]);
         let mut first = connected(&server);
-        let mut session = first.open_session(b"first", 1).unwrap();
+        let mut session = first.open_session(b"first", 4).unwrap();
         let handle = open(&mut first, &mut session);
         first.destroy_session(&session).unwrap();
         let before = memory_kib(server.child.id());
@@ -99,7 +99,7 @@ fn many_clients_reclaim_at_once_after_a_restart() {
         assert_eq!(server.json("opens").as_array().unwrap().len(), clients as usize);
         // the client that is not back has closed nothing: the grace period waits for it and for nobody else
         let mut first = connected(&server);
-        let session = first.open_session(b"first", 1);
+        let session = first.open_session(b"first", 4);
         let mut session = session.unwrap();
         open(&mut first, &mut session);
         let used = server.json("sessions");
