@@ -364,7 +364,7 @@ fn a_reload_reads_the_configuration() {
     let other = "client = '*'\nlisten = '127.0.0.2'\n[set]\nmax-read = '64K'\n";
     std::fs::write(&config, other).unwrap();
     let shown = text(&server.ask(&["reload"]).stdout);
-    for part in ["applied: 1 export", "another listen now: restart", "`bowline set`"] {
+    for part in ["applied: 1 export", "a new value of listen: restart", "`bowline set`"] {
         assert!(shown.contains(part), "{part}: {shown}");
     }
     let rows = server.json("exports");
