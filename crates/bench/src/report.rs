@@ -1,6 +1,6 @@
 //! The report: a directory of results becomes one self-contained page.
 //!
-//! `read` parses what [`crate::result`] defines → `page` and `section` write HTML → `figure` draws a
+//! `read` parses what [`crate::result`] defines → `page`, `section` and `sentence` write HTML → `figure` draws a
 //! plot (`curves`, `bars`; `scale` maps values to positions and chooses ticks, `text_width` measures
 //! text, `series_style` distinguishes series, `svg` writes elements).
 //!
@@ -21,14 +21,30 @@ mod palette;
 mod read;
 mod scale;
 mod section;
+mod sentence;
 mod series_style;
 mod svg;
 mod text_width;
 
 pub use error::ReportError;
 pub use figure::figure;
+pub use page::Style;
+pub use sentence::sentence;
 
 use std::path::{Path, PathBuf};
+
+/// The style of pages with [`Style::Linked`].
+pub fn stylesheet() -> String {
+    page::stylesheet()
+}
+
+/// Reads results as [`write()`] does and returns their page.
+///
+/// # Errors
+/// As [`write()`].
+pub fn html(from: &Path, style: Style<'_>) -> Result<String, ReportError> {
+    Ok(page::page(&read::results(from)?, style))
+}
 
 /// Reads `DIR/machine.json` and every other `DIR/*.json` and writes `DIR/report.html`; or reads a compact file
 /// `FILE.json` and writes `FILE.html` beside it. Returns the path of the page. An older page is replaced atomically.
@@ -38,7 +54,7 @@ use std::path::{Path, PathBuf};
 pub fn write(from: &Path) -> Result<PathBuf, ReportError> {
     let results = read::results(from)?;
     let path = if from.is_dir() { from.join("report.html") } else { from.with_extension("html") };
-    replace(&path, &page::page(&results))?;
+    replace(&path, &page::page(&results, Style::Inside))?;
     Ok(path)
 }
 

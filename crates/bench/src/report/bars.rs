@@ -4,7 +4,7 @@
 //! where the page is narrow, and more bars make the figure taller without slanted names. The value is
 //! at the end of each bar (of a stack: the sum), so that it need not be estimated.
 
-use super::figure::{Canvas, TYPE_PX, axis_title, bottom_title, nothing, swatch};
+use super::figure::{Canvas, TYPE_PX, axis_title, bottom_title, nothing, swatch, value_title};
 use super::numbers::{bytes, is_bytes, short, with_unit};
 use super::scale::{self, Kind, Scale, Tick};
 use super::series_style::SeriesStyle;
@@ -198,7 +198,7 @@ fn numbers(canvas: &mut Canvas, plot: &Plot, frame: &Frame, ticks: &[Tick]) {
     }
     canvas.svg.close();
     canvas.y += 22.0;
-    bottom_title(canvas, &plot.y, frame.left, canvas.room.width);
+    bottom_title(canvas, &value_title(&plot.y), frame.left, canvas.room.width);
     canvas.y += 4.0;
 }
 

@@ -3,9 +3,11 @@
 //! A point without a position is omitted, counted, and leaves a gap in its line, so that a line
 //! never joins points across it. Long series are thinned: of the points in the same pixel column
 //! the first, the smallest, the largest and the last remain, in their order, which gives the same
-//! image as all of them.
+//! image as all of them. Series with whiskers stand side by side at each place, so that no whisker covers another.
 
-use super::figure::{Canvas, Missing, TYPE_PX, bottom_title, nothing, top_title};
+use super::figure::{
+    Canvas, Missing, TYPE_PX, axis_title, bottom_title, nothing, top_title, value_title,
+};
 use super::numbers::{bytes, is_bytes, short, with_unit};
 use super::scale::{self, Kind, Scale, Tick};
 use super::series_style::SeriesStyle;
@@ -22,6 +24,12 @@ const MAX_WHISKERS: usize = 60;
 /// Space between the labels of neighbouring ticks, in pixels.
 const LABEL_GAP: f64 = 9.0;
 
+/// Space at both ends of the x axis of [`Shape::Lines`], for marks and what stands beside them.
+const INSET: f64 = 12.0;
+
+/// The distance of neighbouring whiskers at one place.
+const WHISKER_STEP: f64 = 6.0;
+
 /// Runs of points that a line may join.
 type Runs = Vec<Vec<Point>>;
 
@@ -31,6 +39,15 @@ struct Frame {
     y: Scale,
     left: f64,
     right: f64,
+    /// How far the series that is being drawn stands beside its place.
+    shift: f64,
+}
+
+impl Frame {
+    /// The pixel of an x value.
+    fn across(&self, x: f64) -> f64 {
+        self.x.place(x) + self.shift
+    }
 }
 
 /// Draws the plot of `series` (its own, or as many of them as are shown).
@@ -46,13 +63,14 @@ pub(super) fn draw(canvas: &mut Canvas, plot: &Plot, series: &[Series], styles: 
         nothing(canvas);
         return;
     }
-    top_title(canvas, &plot.y);
-    let frame = axes(canvas, plot, &all, (x_kind, y_kind));
+    top_title(canvas, &value_title(&plot.y));
+    let mut frame = axes(canvas, plot, &all, (x_kind, y_kind));
     let before: usize = all.iter().flatten().map(Vec::len).sum();
     let all: Vec<Runs> =
         all.iter().map(|runs| runs.iter().map(|run| thinned(run, &frame.x)).collect()).collect();
     let after: usize = all.iter().flatten().map(Vec::len).sum();
     canvas.missing.thinned = (after < before).then_some((before, after));
+    let step = step(plot, &all, &frame.x);
 
     // The original's figures are drawn first, below ours.
     for original in [true, false] {
@@ -60,6 +78,7 @@ pub(super) fn draw(canvas: &mut Canvas, plot: &Plot, series: &[Series], styles: 
             if look.original == original {
                 canvas.svg.open(&look.class);
                 let turn = (index, all.len());
+                frame.shift = step * (index as f64 - (all.len() - 1) as f64 / 2.0);
                 one(canvas, plot, &frame, (runs, look, series), turn);
                 canvas.svg.close();
             }
@@ -69,6 +88,23 @@ pub(super) fn draw(canvas: &mut Canvas, plot: &Plot, series: &[Series], styles: 
 
 fn kind_of(axis: &Axis) -> Kind {
     if axis.log { Kind::Log } else { Kind::Linear }
+}
+
+/// The distance between neighbouring series at one place: none without whiskers, and no more than the places leave.
+fn step(plot: &Plot, all: &[Runs], x: &Scale) -> f64 {
+    let points = || all.iter().flatten().flatten();
+    let spread = points().any(|p| p.low.is_some() || p.high.is_some());
+    let many = all.iter().any(|runs| runs.iter().map(Vec::len).sum::<usize>() > MAX_WHISKERS);
+    if plot.shape != Shape::Lines || all.len() < 2 || !spread || many {
+        return 0.0;
+    }
+    let mut places: Vec<f64> = points().map(|p| x.place(p.x)).collect();
+    places.sort_by(f64::total_cmp);
+    places.dedup();
+    let gaps = places.windows(2).filter_map(|pair| Some(pair.last()? - pair.first()?));
+    let gap = gaps.fold(f64::INFINITY, f64::min);
+    let between = (all.len() - 1) as f64;
+    WHISKER_STEP.min(0.7 * gap / all.len() as f64).min(2.0 * (INSET - 2.0) / between)
 }
 
 /// The points that have a position, in runs; whiskers without an end are dropped.
@@ -150,7 +186,7 @@ fn axes(canvas: &mut Canvas, plot: &Plot, all: &[Runs], kinds: (Kind, Kind)) -> 
     places.dedup();
     let (x, round) = x_axis(plot, &places, kinds.0, room.width);
     let named = named_places(plot, &places);
-    let inset = if plot.shape == Shape::Lines { 12.0 } else { 0.0 };
+    let inset = if plot.shape == Shape::Lines { INSET } else { 0.0 };
     let margin = widest(named.as_deref().unwrap_or(&round)).max(widest(&round)) / 2.0;
     let right = room.width - margin.max(8.0);
     let x = x.between(left + inset, right - inset);
@@ -172,9 +208,9 @@ fn axes(canvas: &mut Canvas, plot: &Plot, all: &[Runs], kinds: (Kind, Kind)) -> 
     }
     canvas.svg.close();
     canvas.y = bottom + 24.0;
-    bottom_title(canvas, &plot.x, left.min(right - 100.0), right);
+    bottom_title(canvas, &axis_title(&plot.x), left.min(right - 100.0), right);
     canvas.y += 6.0;
-    Frame { x, y, left, right }
+    Frame { x, y, left, right, shift: 0.0 }
 }
 
 /// The x axis with its round ticks.
@@ -238,14 +274,14 @@ fn one(
     for run in runs.iter().filter(|run| run.len() > 1) {
         let places: Vec<String> = run
             .iter()
-            .map(|p| format!("{} {}", px(frame.x.place(p.x)), px(frame.y.place(p.y))))
+            .map(|p| format!("{} {}", px(frame.across(p.x)), px(frame.y.place(p.y))))
             .collect();
         let class = if plot.shape == Shape::Lines { "line" } else { "line thin" };
         canvas.svg.path(class, &format!("M{}", places.join("L")), Some(&series.name));
     }
     let marked = marked(plot.shape, runs, frame, turn);
     for point in marked {
-        let mark = look.mark_at(frame.x.place(point.x), frame.y.place(point.y), 4.0);
+        let mark = look.mark_at(frame.across(point.x), frame.y.place(point.y), 4.0);
         canvas.svg.path(look.mark_class, &mark, Some(&tip(plot, series, point)));
     }
 }
@@ -259,7 +295,7 @@ fn spread(canvas: &mut Canvas, frame: &Frame, run: &[Point], count: usize) {
     if count <= MAX_WHISKERS {
         let mut d = String::new();
         for (point, (low, high)) in run.iter().filter_map(|p| Some((p, ends(p)?))) {
-            let x = frame.x.place(point.x);
+            let x = frame.across(point.x);
             let (bottom, top) = (frame.y.place(low), frame.y.place(high));
             let cap = 4.0;
             d.push_str(&format!(
@@ -278,7 +314,7 @@ fn spread(canvas: &mut Canvas, frame: &Frame, run: &[Point], count: usize) {
     }
     for part in run.chunk_by(|a, b| ends(a).is_some() == ends(b).is_some()) {
         let edge =
-            |p: &Point, v: f64| format!("{} {}", px(frame.x.place(p.x)), px(frame.y.place(v)));
+            |p: &Point, v: f64| format!("{} {}", px(frame.across(p.x)), px(frame.y.place(v)));
         let upper = part.iter().filter_map(|p| Some(edge(p, ends(p)?.1)));
         let lower = part.iter().rev().filter_map(|p| Some(edge(p, ends(p)?.0)));
         let outline: Vec<String> = upper.chain(lower).collect();
@@ -310,7 +346,7 @@ fn marked<'a>(
     let step = width / 5.0;
     let mut next = frame.left + step * (index as f64 + 0.5) / of as f64;
     for point in runs.iter().filter(|run| run.len() > 1).flatten() {
-        let x = frame.x.place(point.x);
+        let x = frame.across(point.x);
         if x >= next {
             marked.push(point);
             next += step * (((x - next) / step).floor() + 1.0);

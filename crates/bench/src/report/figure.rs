@@ -9,7 +9,7 @@
 //! axis, horizontal → plot → x axis → sentences about what is omitted. Each part advances
 //! [`Canvas::y`], so parts cannot overlap.
 
-use super::numbers::{grouped, is_bytes, unit, with_unit};
+use super::numbers::{better_on, grouped, is_bytes, unit, with_unit};
 use super::series_style::{SeriesStyle, styles};
 use super::svg::{Anchor, Svg, rectangle};
 use super::text_width::{fitted, lines, width};
@@ -83,9 +83,10 @@ pub(super) fn draw(plot: &Plot, room: Room) -> String {
     let shown = plot.series.get(..plot.series.len().min(MAX_SERIES)).unwrap_or_default();
     canvas.missing.series = plot.series.len() - shown.len();
     let styles = styles(shown);
-    let names: Vec<&str> = shown.iter().map(|s| s.name.as_str()).collect();
+    let names = short_names(&plot.title, shown);
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
     if let Some(place) = single_x(plot) {
-        bars_of_single_points(&mut canvas, plot, shown, place);
+        bars_of_single_points(&mut canvas, plot, (shown, &names), place);
         remarks(&mut canvas);
         let label = format!("{}: {}", plot.title, names.join(", "));
         return canvas.svg.finish(room.class, room.width, canvas.y + 4.0, &label);
@@ -115,14 +116,19 @@ fn single_x(plot: &Plot) -> Option<f64> {
 
 /// Lines of one point would be overlapping marks; as bars they can be compared. Each is labelled at
 /// its side, so there is no legend.
-fn bars_of_single_points(canvas: &mut Canvas, plot: &Plot, shown: &[Series], place: f64) {
+fn bars_of_single_points(
+    canvas: &mut Canvas,
+    plot: &Plot,
+    (shown, names): (&[Series], &[&str]),
+    place: f64,
+) {
     let styles: Vec<SeriesStyle> = styles(shown).into_iter().map(SeriesStyle::plain).collect();
     let at = |(index, series): (usize, &Series)| {
         let points = series.points.iter().map(|p| Point { x: index as f64, ..*p });
         Series { points: points.collect(), ..series.clone() }
     };
     let series: Vec<Series> = shown.iter().enumerate().map(at).collect();
-    let bars = shown.iter().map(|s| s.name.clone()).collect();
+    let bars = names.iter().map(|name| (*name).to_string()).collect();
     let label = format!("{}: {}", plot.x.label, with_unit(place, &plot.x.unit));
     let x = Axis { label, unit: String::new(), log: false };
     let turned = Plot { shape: Shape::GroupedBars, bars, x, series, ..plot.clone() };
@@ -136,6 +142,66 @@ pub(super) fn axis_title(axis: &Axis) -> String {
         (true, false) => unit(&axis.unit).to_string(),
         (false, false) if is_bytes(&axis.unit) => axis.label.clone(),
         (false, false) => format!("{} ({})", axis.label, unit(&axis.unit)),
+    }
+}
+
+/// The title of the axis of values, with the better direction.
+pub(super) fn value_title(axis: &Axis) -> String {
+    let title = axis_title(axis);
+    match better_on(axis) {
+        Some(better) if title.is_empty() => better.words().to_string(),
+        Some(better) => format!("{title}, {}", better.words()),
+        None => title,
+    }
+}
+
+/// The names of the series without what all of ours have in common and the title says: `cap:5` of `cap:5, one CPU`, in a
+/// figure about one CPU.
+fn short_names(title: &str, series: &[Series]) -> Vec<String> {
+    let mut names: Vec<String> = series.iter().map(|s| s.name.clone()).collect();
+    let ours: Vec<usize> =
+        series.iter().enumerate().filter(|(_, s)| !s.original).map(|(index, _)| index).collect();
+    if ours.len() < 2 {
+        return names;
+    }
+    let said = |text: &str| {
+        title.split([' ', ',', ':']).any(|word| word == text) || title.contains(&format!(" {text}"))
+    };
+    while let Some(end) =
+        common(&names, &ours, |name| name.rsplit_once(", ").map(|(rest, end)| (end, rest)))
+        && said(&end)
+    {
+        shorten(&mut names, &ours, |name| name.rsplit_once(", ").map(|(rest, _)| rest));
+    }
+    while let Some(start) = common(&names, &ours, |name| name.split_once(' '))
+        && said(&start)
+    {
+        shorten(&mut names, &ours, |name| name.split_once(' ').map(|(_, rest)| rest));
+    }
+    names
+}
+
+/// What `part` finds in all names of `ours`, if it is the same and something is left of each.
+fn common(
+    names: &[String],
+    ours: &[usize],
+    part: impl Fn(&str) -> Option<(&str, &str)>,
+) -> Option<String> {
+    let mut parts = ours.iter().map(|index| names.get(*index).and_then(|name| part(name)));
+    let first = parts.next().flatten()?.0;
+    let same = |found: Option<(&str, &str)>| {
+        found.is_some_and(|(text, rest)| text == first && !rest.is_empty())
+    };
+    parts.all(same).then(|| first.to_string())
+}
+
+fn shorten(names: &mut [String], ours: &[usize], rest: impl Fn(&str) -> Option<&str>) {
+    for index in ours {
+        if let Some(name) = names.get_mut(*index)
+            && let Some(left) = rest(name)
+        {
+            *name = left.to_string();
+        }
     }
 }
 
@@ -192,8 +258,8 @@ pub(super) fn swatch(
 }
 
 /// The title of the axis that is at the top left, horizontal.
-pub(super) fn top_title(canvas: &mut Canvas, axis: &Axis) {
-    for line in lines(&axis_title(axis), TYPE_PX, canvas.room.width) {
+pub(super) fn top_title(canvas: &mut Canvas, title: &str) {
+    for line in lines(title, TYPE_PX, canvas.room.width) {
         canvas.svg.text("title", (0.0, canvas.y + 11.0), Anchor::Start, &line);
         canvas.y += 16.0;
     }
@@ -201,8 +267,8 @@ pub(super) fn top_title(canvas: &mut Canvas, axis: &Axis) {
 }
 
 /// The title of the axis below the plot, between two places.
-pub(super) fn bottom_title(canvas: &mut Canvas, axis: &Axis, from: f64, to: f64) {
-    for line in lines(&axis_title(axis), TYPE_PX, to - from) {
+pub(super) fn bottom_title(canvas: &mut Canvas, title: &str, from: f64, to: f64) {
+    for line in lines(title, TYPE_PX, to - from) {
         canvas.svg.text("title", ((from + to) / 2.0, canvas.y + 11.0), Anchor::Middle, &line);
         canvas.y += 16.0;
     }
@@ -258,5 +324,30 @@ impl Missing {
             ));
         }
         all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Series, short_names};
+
+    fn names(title: &str, all: &[(&str, bool)]) -> Vec<String> {
+        let series = |(name, original): &(&str, bool)| Series {
+            name: (*name).into(),
+            original: *original,
+            points: Vec::new(),
+        };
+        short_names(title, &all.iter().map(series).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn a_legend_leaves_out_what_the_title_says() {
+        let all = [("chain, one CPU", false), ("cap:5, one CPU", false), ("2009, before", true)];
+        assert_eq!(names("Calls, one CPU", &all), ["chain", "cap:5", "2009, before"]);
+        assert_eq!(names("Calls", &all), ["chain, one CPU", "cap:5, one CPU", "2009, before"]);
+        let all = [("tcp copy, loopback", false), ("tcp zero copy, loopback", false)];
+        assert_eq!(names("Data, tcp over loopback", &all), ["copy", "zero copy"]);
+        assert_eq!(names("one", &[("a, one", false)]), ["a, one"]);
+        assert_eq!(names("same", &[("same", false), ("same", false)]), ["same", "same"]);
     }
 }

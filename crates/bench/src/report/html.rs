@@ -45,14 +45,15 @@ pub(super) fn table(caption: &str, columns: &[String], rows: &[Vec<String>]) -> 
         let class = if numeric.get(column) == Some(&true) { " class=\"n\"" } else { "" };
         format!("<{tag}{class}>{}</{tag}>", escaped(text))
     };
-    let mut out = String::from("<div class=\"scroll\"><table>\n");
+    let mut out = String::from("<div class=\"scroll\" tabindex=\"0\"><table>\n");
     if !caption.is_empty() {
         out.push_str(&tagged("caption", caption));
         out.push('\n');
     }
     out.push_str("<thead><tr>");
     for (index, name) in columns.iter().enumerate() {
-        out.push_str(&cell("th", index, name));
+        // a heading has a text, for those who are read it
+        out.push_str(&cell(if name.is_empty() { "td" } else { "th" }, index, name));
     }
     out.push_str("</tr></thead>\n<tbody>\n");
     for row in rows {

@@ -135,6 +135,61 @@ pub(super) fn measure(name: &str) -> String {
     text
 }
 
+/// Whether more or less of something is better.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Better {
+    More,
+    Less,
+}
+
+impl Better {
+    /// The arrow beside a name.
+    pub(super) const fn arrow(self) -> &'static str {
+        match self {
+            Self::More => "↑",
+            Self::Less => "↓",
+        }
+    }
+
+    /// As the end of an axis's title.
+    pub(super) const fn words(self) -> &'static str {
+        match self {
+            Self::More => "more is better ↑",
+            Self::Less => "less is better ↓",
+        }
+    }
+}
+
+/// The better direction of a measure, by its unit; none where neither is, or nobody can tell.
+pub(super) fn better(measure: &str) -> Option<Better> {
+    let cost = [
+        "_us",
+        "_ns",
+        "_ms",
+        "cpu_s",
+        "switches",
+        "waited",
+        "retransmitted",
+        "lost",
+        "drops",
+        "rss",
+    ];
+    if cost.iter().any(|part| measure.contains(part)) {
+        return Some(Better::Less);
+    }
+    measure.ends_with("_per_s").then_some(Better::More)
+}
+
+/// The better direction of an axis.
+pub(super) fn better_on(axis: &crate::result::Axis) -> Option<Better> {
+    match axis.unit.as_str() {
+        "us" | "ns" | "ms" | "s" | "s/GB" => Some(Better::Less),
+        unit if unit.ends_with("/s") => Some(Better::More),
+        _ if axis.label.starts_with("context switches") => Some(Better::Less),
+        _ => None,
+    }
+}
+
 /// A length of time: `42 s`, `3 min 20 s`.
 pub(super) fn duration(seconds: f64) -> String {
     if !seconds.is_finite() || seconds < 0.0 {
@@ -193,6 +248,26 @@ mod tests {
         assert_eq!(measure("calls_per_s"), "calls/s");
         assert_eq!(measure("server_cpu_us_per_call"), "server CPU µs/call");
         assert_eq!(measure("read_mb_per_s"), "read MB/s");
+    }
+
+    #[test]
+    fn measures_have_their_better_direction() {
+        for cost in [
+            "server_cpu_us_per_call",
+            "p99_us",
+            "cpu_s_per_gb",
+            "look_up_ns_per_call",
+            "mount_p99_ms",
+        ] {
+            assert_eq!(better(cost), Some(Better::Less), "{cost}");
+        }
+        for gain in ["calls_per_s", "read_mb_per_s", "entries_per_s"] {
+            assert_eq!(better(gain), Some(Better::More), "{gain}");
+        }
+        assert_eq!(
+            (better("retransmitted_per_s"), better("window_mb")),
+            (Some(Better::Less), None)
+        );
     }
 
     #[test]

@@ -5,24 +5,61 @@ use super::html::{facts, moment, prose, tagged};
 use super::numbers::{duration, grouped, measure, times};
 use super::read::Results;
 use super::section::{self, outcome_words};
+use super::sentence::tells;
 use super::svg::escaped;
 use crate::result::{Findings, Machine, Outcome, Ratio};
 
 /// The style of the page; that of the figures is `figure.css`.
 const STYLE: &str = include_str!("page.css");
 
+/// How a page has its style.
+#[derive(Debug, Clone, Copy)]
+pub enum Style<'a> {
+    /// Inside, for a page that is one file.
+    Inside,
+    /// From an address, for a server that lets no page have a style of its own.
+    Linked {
+        /// Where [`stylesheet()`] is.
+        stylesheet: &'a str,
+        /// Where the icon is.
+        icon: &'a str,
+        /// Where the list of reports is.
+        back: &'a str,
+    },
+}
+
+/// The style of a page and its figures.
+pub(super) fn stylesheet() -> String {
+    format!("{STYLE}{}", figure::STYLE)
+}
+
 /// The whole document.
-pub(super) fn page(results: &Results) -> String {
+pub(super) fn page(results: &Results, style: Style<'_>) -> String {
     let day = results.machine.started.get(..10).unwrap_or("");
+    let (style, back) = match style {
+        Style::Inside => (
+            format!(
+                "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; \
+                 style-src 'unsafe-inline'\">\n<style>\n{}</style>\n",
+                stylesheet()
+            ),
+            String::new(),
+        ),
+        Style::Linked { stylesheet, icon, back } => (
+            format!(
+                "<link rel=\"icon\" href=\"{}\">\n<link rel=\"stylesheet\" href=\"{}\">\n",
+                escaped(icon),
+                escaped(stylesheet)
+            ),
+            format!("<p class=\"by\"><a href=\"{}\">Back to all reports</a></p>\n", escaped(back)),
+        ),
+    };
     let mut out = format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; \
-         style-src 'unsafe-inline'\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n\
-         <title>Bowline bench {}</title>\n<style>\n{STYLE}{}</style>\n</head>\n<body>\n<main>\n",
+         <title>Bowline bench {}</title>\n{style}</head>\n<body>\n<main>\n{back}",
         escaped(day),
-        figure::STYLE
     );
     out.push_str(&head(results));
     out.push_str(&overview(&results.findings));
@@ -74,7 +111,7 @@ fn overview(findings: &[Findings]) -> String {
     let mut out = String::from("<section id=\"overview\">\n<h2>Overview</h2>\n");
     out.push_str(&tagged("p", &summary(findings)));
     out.push_str(
-        "\n<div class=\"scroll\"><table class=\"overview\">\n<thead><tr><th>Experiment</th>\
+        "\n<div class=\"scroll\" tabindex=\"0\"><table class=\"overview\">\n<thead><tr><th>Experiment</th>\
          <th>Outcome</th><th>First comparison</th><th class=\"n\">Targets held</th></tr></thead>\n\
          <tbody>\n",
     );
@@ -120,7 +157,7 @@ fn summary(findings: &[Findings]) -> String {
 
 /// The first comparison that an experiment names, over all places where it was made.
 fn headline(findings: &Findings) -> String {
-    let Some(first) = findings.ratios.iter().find(|r| section::tells(r)) else {
+    let Some(first) = findings.ratios.iter().find(|r| tells(r)) else {
         return match &findings.outcome {
             Outcome::Unable(why) | Outcome::Failed(why) => {
                 format!("<span class=\"sub\">{}</span>", prose(why))
@@ -139,8 +176,9 @@ fn headline(findings: &Findings) -> String {
         n => format!("{} – {} <small>at {n} places</small>", times(low), times(high)),
     };
     format!(
-        "<b>{value}</b><span class=\"sub\">{}: {} against {}</span>",
+        "<b>{value}</b><span class=\"sub\">{}{}: {} against {}</span>",
         escaped(&measure(&first.measure)),
+        section::arrow(&first.measure),
         escaped(&first.of),
         escaped(&first.to)
     )

@@ -3,7 +3,8 @@
 
 use super::figure::{NARROW, WIDE, draw};
 use super::html::{comma_separated, facts, moment, prose, table, tagged};
-use super::numbers::{bytes, duration, grouped, is_bytes, measure, short, times};
+use super::numbers::{better, bytes, duration, grouped, is_bytes, measure, short, times};
+use super::sentence::{sentence, tells};
 use super::svg::{escaped, px};
 use crate::result::{Findings, Outcome, Plot, Ratio, Series, Shape, Trial};
 use std::collections::BTreeSet;
@@ -38,6 +39,9 @@ pub(super) fn section(number: usize, f: &Findings) -> String {
     );
     if !f.question.is_empty() {
         out.push_str(&format!("<p class=\"question\">{}</p>\n", prose(&f.question)));
+    }
+    if let Some(result) = sentence(f) {
+        out.push_str(&format!("<p class=\"result\">{}</p>\n", prose(&result)));
     }
     if let Outcome::Partial(why) | Outcome::Unable(why) | Outcome::Failed(why) = &f.outcome {
         out.push_str(&format!("<p class=\"aside {class}\">{}</p>\n", prose(why)));
@@ -103,7 +107,10 @@ fn plot_numbers(name: &str, plot: &Plot) -> String {
         return tagged("p", &format!("{count} places: series of the plots in {name}.json.")) + "\n";
     }
     let bars = matches!(plot.shape, Shape::StackedBars | Shape::GroupedBars);
-    let first = super::figure::axis_title(&plot.x);
+    let first = match super::figure::axis_title(&plot.x) {
+        title if title.is_empty() => "what".to_owned(),
+        title => title,
+    };
     let heads = plot.series.iter().map(|s| s.name.clone());
     let columns: Vec<String> = std::iter::once(first).chain(heads).collect();
     let rows: Vec<Vec<String>> = places
@@ -190,7 +197,7 @@ fn comparisons(f: &Findings, place: &AtLabel) -> String {
         String::new()
     };
     let mut out = format!(
-        "<h3>Comparisons</h3>\n<div class=\"scroll\"><table class=\"ratios\">\n<thead><tr>\
+        "<h3>Comparisons</h3>\n<div class=\"scroll\" tabindex=\"0\"><table class=\"ratios\">\n<thead><tr>\
          <th>what</th>{at_head}<th class=\"n\">median</th><th class=\"n\">smallest – largest</th>\
          <th class=\"n\">rounds</th><th>spread, with a line at 1×</th></tr></thead>\n<tbody>\n"
     );
@@ -221,21 +228,24 @@ fn comparisons(f: &Findings, place: &AtLabel) -> String {
     out
 }
 
-/// Whether a ratio is meaningful: a variant against itself is always 1.
-pub(super) fn tells(ratio: &Ratio) -> bool {
-    ratio.of != ratio.to
-}
-
 /// What is compared, in a cell as tall as the ratios of the same two variants that follow.
 fn compared(ratio: &Ratio, rest: &[&Ratio]) -> String {
     let name = (&ratio.measure, &ratio.of, &ratio.to);
     let alike = rest.iter().take_while(|r| (&r.measure, &r.of, &r.to) == name).count();
     format!(
-        "<td rowspan=\"{alike}\">{} <span class=\"sub\">{} against {}</span></td>",
+        "<td rowspan=\"{alike}\">{}{} <span class=\"sub\">{} against {}</span></td>",
         escaped(&measure(&ratio.measure)),
+        arrow(&ratio.measure),
         escaped(&ratio.of),
         escaped(&ratio.to)
     )
+}
+
+/// The arrow of the better direction behind a measure, with its meaning.
+pub(super) fn arrow(measure: &str) -> String {
+    better(measure).map_or_else(String::new, |better| {
+        format!(" <abbr title=\"{}\">{}</abbr>", better.words(), better.arrow())
+    })
 }
 
 /// A ratio as a dot on a line from the smallest to the largest, on a logarithmic scale that all

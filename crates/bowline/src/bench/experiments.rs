@@ -124,6 +124,9 @@ fn summary(findings: &Findings) -> String {
     };
     let noise = findings.noise.map_or_else(String::new, |n| format!(", noise {:.0} %", n * 100.0));
     let _ = writeln!(text, "{}: {outcome} ({:.0} s{noise})", findings.name, findings.took_s);
+    if let Some(result) = bench::report::sentence(findings) {
+        let _ = writeln!(text, "  {}", result.replace('`', ""));
+    }
     for note in &findings.notes {
         let _ = writeln!(text, "  note: {note}");
     }
