@@ -153,7 +153,7 @@ bundle() {
 }
 
 # The options of `bowline serve`: those with a value, and the others. A test compares them with the program's.
-serve_values='--listen --port --client --exports --config --portmap --state-dir --control --metrics --tls-cert --tls-key --tls-client-ca --tls-crl --set'
+serve_values='--listen --port --client --exports --config --portmap --state-dir --control --metrics --reports --tls-cert --tls-key --tls-client-ca --tls-crl --set'
 serve_switches='--read-only --prove'
 
 wrong() { say "$*"; exit 2; }
@@ -479,7 +479,10 @@ page() {
   build_program
   tidy -quiet -errors crates/admin/page/index.html || return 1
   dir=$(mktemp -d)
-  target/program/debug/bowline serve --portmap off --port "$port" --metrics 127.0.0.1:$((port + 1)) --state-dir "$dir/state" \
+  mkdir "$dir/reports"
+  cp docs/bench/2026-*.json "$dir/reports"
+  target/program/debug/bowline serve --portmap off --port "$port" --metrics 127.0.0.1:$((port + 1)) --reports "$dir/reports" \
+    --state-dir "$dir/state" \
     --control "$dir/control" data=mem: >"$dir/output" 2>&1 &
   pid=$!
   curl --silent --fail --retry 40 --retry-delay 1 --retry-connrefused --output "$dir/metrics" "http://127.0.0.1:$((port + 1))/metrics" &&

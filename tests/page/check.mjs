@@ -8,7 +8,7 @@ const puppeteer = require("puppeteer-core");
 const axe = require.resolve("axe-core/axe.min.js");
 
 const [url, token, pictures] = process.argv.slice(2);
-const VIEWS = ["overview", "clients", "exports", "operations", "connections", "locks", "pools", "calls", "settings"];
+const VIEWS = ["overview", "clients", "exports", "operations", "connections", "locks", "pools", "calls", "reports", "settings"];
 const SCREENS = [["desk", 1280, 900, "light"], ["desk", 1280, 900, "dark"], ["telephone", 390, 844, "light"], ["telephone", 390, 844, "dark"]];
 const findings = [];
 const browser = await puppeteer.launch({
@@ -30,6 +30,15 @@ async function open(width, height, theme) {
   return page;
 }
 
+// look(PAGE, WHERE): it fits the screen, and axe finds nothing
+async function look(page, where) {
+  const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+  hold(where, wide <= 0, `${wide} pixels wider than the screen`);
+  await page.evaluate(require("node:fs").readFileSync(axe, "utf8") + ";0");
+  const found = await page.evaluate(() => window.axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"] }));
+  for (const { id, help, nodes } of found.violations) hold(where, false, `axe ${id}: ${help}: ${nodes[0].html.slice(0, 300)}`);
+}
+
 for (const [screen, width, height, theme] of SCREENS) {
   const page = await open(width, height, theme);
   for (const view of VIEWS) {
@@ -37,13 +46,23 @@ for (const [screen, width, height, theme] of SCREENS) {
     await page.evaluate((view) => { location.hash = view; }, view);
     await page.waitForFunction((view) => view === "overview" || document.querySelectorAll("#tables table").length > 0, {}, view);
     if (view === "overview") await page.waitForFunction(() => document.querySelector("[role=img]")?.ariaLabel.includes("now"));
-    const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-    hold(where, wide <= 0, `${wide} pixels wider than the screen`);
-    await page.evaluate(require("node:fs").readFileSync(axe, "utf8") + ";0");
-    const found = await page.evaluate(() => window.axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"] }));
-    for (const { id, help, nodes } of found.violations) hold(where, false, `axe ${id}: ${help}: ${nodes[0].html}`);
+    await look(page, where);
     if (pictures) await page.screenshot({ path: `${pictures}/${screen}-${theme}-${view}.png` });
   }
+  // a report, by its link: under the same policy, with its pictures; it is long, so not everywhere
+  if ((screen === "desk") !== (theme === "light")) {
+    await page.close();
+    continue;
+  }
+  await page.evaluate(() => { location.hash = "reports"; });
+  await page.waitForSelector("#tables a[href^='/reports/']");
+  await Promise.all([page.waitForNavigation(), page.evaluate(() => document.querySelector("#tables a[href^='/reports/']").click())]);
+  await look(page, `report, ${screen}, ${theme}`);
+  const drawn = await page.evaluate(() => [...document.querySelectorAll("svg.fig")].filter((svg) => svg.clientWidth > 0).length);
+  hold(`report, ${screen}`, drawn > 0, "no picture is shown");
+  const styled = await page.evaluate(() => getComputedStyle(document.querySelector("main")).maxWidth);
+  hold(`report, ${screen}`, styled === "848px", `the style is not applied: ${styled}`);
+  if (pictures) await page.screenshot({ path: `${pictures}/${screen}-${theme}-report.png` });
   await page.close();
 }
 

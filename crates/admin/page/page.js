@@ -72,8 +72,11 @@ const VIEWS = {
       ["State", (row) => row.state], ["Slots", (row) => row.slots, count], ["Running", (row) => row.slots_running, count],
       ["Silent", (row) => row.silent_ms, (ms) => age(ms / 1000)]]]] },
   pools: { title: "Pools", from: "pools", about: "Threads that process calls.", columns: [name("Pool"), RATES.calls, note("Threads and connections")] },
-  calls: { title: "Sleeping calls", from: "calls", about: "Calls that sleep in a file system now, the oldest first: age, client, system call and file.",
+  calls: { title: "Slow calls", from: "calls", about: "Calls that slept in a file system in the last ten seconds, the slowest first: for how long, client, system call and file.",
     columns: [name("Call"), note("Age, client, what it waits for")] },
+  reports: { title: "Reports", about: "Measurements by bowline bench, in the directory that the option --reports names.",
+    ask: [["reports", "Reports, the latest first", [["Report", (row) => row.name], ["Written", (row) => row.age_s, (s) => age(s) + " ago"],
+      ["Results", (row) => row.bytes, bytes]]]] },
   settings: { title: "Settings", about: "Most change at once, without a restart. A change is in force until the server ends.",
     ask: [["settings", "Settings in force", [["Setting", (row) => row.key], ["Value", (row) => row.value], ["Change", (row) => row],
       ["When", (row) => row.changes], ["What", (row) => row.about]]]] },
@@ -116,7 +119,8 @@ function table(caption, columns, rows, hidden, id) {
   const body = rows.map((row) => make("tr", {}, ...columns.map(([text, value, shown], column) => {
     const content = value(row);
     if (text === "Change") return make("td", {}, ...changer(content));
-    const cell = shown ? shown(content) : content ?? "";
+    const cell = text === "Report" ? make("a", { href: "/reports/" + encodeURIComponent(content) }, content)
+      : shown ? shown(content) : content ?? "";
     if (column === 0) return make("th", { scope: "row" }, cell);
     return make("td", { class: word[column] ? "word" : null, "data-name": text }, cell);
   })));

@@ -6,10 +6,12 @@
 
 mod diagnosis;
 mod exporting;
+mod reports;
 mod state;
 
 pub use diagnosis::{ExplainQuestion, ExplainStep, Explanation, RefusalRow};
 pub use exporting::ExportChange;
+pub use reports::ReportRow;
 use serde::{Deserialize, Serialize};
 pub use state::{DelegationRow, GraceHostRow, GraceStatus, LockRow, OpenRow, Released, SessionRow};
 
@@ -83,6 +85,15 @@ pub enum Request {
     },
     /// The token that lets the web page change settings, as text.
     Token,
+    /// [`crate::rates::Watched`]: the figures since the last such request of this connection, none of the first.
+    Rates {
+        /// Also with connections, which are watched for a quarter of a second.
+        #[serde(default)]
+        conns: bool,
+        /// Rows of each kind, the busiest ones; all if missing.
+        #[serde(default)]
+        rows: Option<usize>,
+    },
     /// [`Sample`].
     Sample {
         /// Also with connections, which are watched for a quarter of a second.
@@ -615,7 +626,7 @@ pub struct Sample {
     pub conns: Vec<ConnRow>,
     /// The pools of threads.
     pub pools: Vec<PoolRow>,
-    /// Calls that sleep in a file system now, the oldest first.
+    /// Calls that sleep in a file system now or, if connections were watched, did in that time, the longest first.
     #[serde(default)]
     pub sleeping: Vec<SleepingCallRow>,
     /// Lock requests of clients that wait for another's lock.
@@ -634,6 +645,9 @@ pub struct SleepingCallRow {
     pub client: Option<String>,
     /// For how long.
     pub age_ms: u64,
+    /// Whether it has ended since.
+    #[serde(default)]
+    pub ended: bool,
     /// The system call that its thread is in, and the file that it is about, for example `pread64 of /srv/a`; none if
     /// the kernel does not tell.
     pub system_call: Option<String>,

@@ -6,7 +6,7 @@
 use crate::api::{
     Changed, ClientRow, ConnRow, DelegationRow, ExplainQuestion, Explanation, ExportChange,
     ExportRow, GraceStatus, LockRow, OpRow, OpenRow, PoolRow, RefusalRow, Released, Reloaded,
-    Sample, SessionRow, SettingRow, SocketRow, Status,
+    ReportRow, Sample, SessionRow, SettingRow, SocketRow, Status,
 };
 use crate::exposition::Format;
 
@@ -86,6 +86,15 @@ pub trait Control: Send + Sync {
     /// # Errors
     /// [`Refused`]: nobody of this name holds anything.
     fn release(&self, what: &str) -> Result<Released, Refused>;
+    /// Reports of measurements, the latest first. May wait for a disk, as [`Control::report`].
+    fn reports(&self) -> Vec<ReportRow>;
+    /// The page of a report, without a style of its own.
+    ///
+    /// # Errors
+    /// [`Refused`]: there is none of this name, or it cannot be read.
+    fn report(&self, name: &str) -> Result<String, Refused>;
+    /// The style of these pages.
+    fn report_style(&self) -> String;
 }
 
 #[cfg(test)]
@@ -94,7 +103,7 @@ pub mod tests {
     use crate::api::{
         Changed, ClientRow, ConnRow, DelegationRow, ExplainQuestion, Explanation, ExportChange,
         ExportRow, GraceStatus, LockRow, OpRow, OpenRow, PoolRow, RefusalRow, Released, Reloaded,
-        Sample, SessionRow, SettingRow, SocketRow, Status,
+        ReportRow, Sample, SessionRow, SettingRow, SocketRow, Status,
     };
     use crate::exposition::Format;
 
@@ -167,6 +176,15 @@ pub mod tests {
         }
         fn metrics(&self, format: Format) -> String {
             format!("{format:?}")
+        }
+        fn reports(&self) -> Vec<ReportRow> {
+            Vec::new()
+        }
+        fn report(&self, name: &str) -> Result<String, Refused> {
+            if name == "one" { Ok("<p>one</p>".into()) } else { Err(Refused(name.to_owned())) }
+        }
+        fn report_style(&self) -> String {
+            "p {}".to_owned()
         }
     }
 }

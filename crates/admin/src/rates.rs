@@ -5,11 +5,12 @@
 use crate::api::{
     ClientRow, ConnRow, ExportSample, Histogram, OpSample, PoolRow, Sample, SleepingCallRow,
 };
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
+use std::net::SocketAddr;
 
 /// The figures of one interval.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Rates {
     /// Its length.
     pub interval_s: f64,
@@ -27,12 +28,12 @@ pub struct Rates {
     pub connections: Vec<Row>,
     /// By pool.
     pub pools: Vec<Row>,
-    /// Calls that sleep in a file system now, the oldest first.
+    /// Calls that sleep in a file system or did a moment ago, the longest first; [`SlowCalls`] has those of the last seconds.
     pub calls: Vec<Row>,
 }
 
 /// The server's state at the end of the interval.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Server {
     /// Its version.
     pub version: String,
@@ -51,7 +52,7 @@ pub struct Server {
 }
 
 /// What calls and connections wait for at the end of the interval.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Waits {
     /// Calls that sleep in a file system.
     pub disk_calls: u64,
@@ -83,7 +84,7 @@ impl Waits {
 }
 
 /// What one client, export, procedure, connection or pool did.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Row {
     /// Its name.
     pub name: String,
@@ -124,7 +125,7 @@ impl Rates {
             operations,
             connections: connections(before, after, per),
             pools: pools(before, after, per),
-            calls: after.sleeping.iter().map(sleeping).collect(),
+            calls: after.sleeping.iter().map(|call| sleeping(call, 0)).collect(),
         }
     }
 
@@ -146,7 +147,7 @@ impl Rates {
 }
 
 /// Rows that were left out.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hidden {
     /// Of clients.
     pub clients: usize,
@@ -175,7 +176,8 @@ fn server(after: &Sample) -> Server {
     let hung = status.blocked_exports.iter().filter(|export| export.oldest_ms >= BLOCKED_MS);
     let hung = hung.map(|export| {
         let age = crate::duration_s(export.oldest_ms / 1000);
-        let oldest = after.sleeping.iter().find(|call| call.export == export.path);
+        let mut calls = after.sleeping.iter().filter(|call| !call.ended);
+        let oldest = calls.find(|call| call.export == export.path);
         let client = oldest.and_then(|call| call.client.as_deref());
         let client = client.map_or_else(String::new, |client| format!(" of {client}"));
         let what = oldest.and_then(|call| call.system_call.as_deref());
@@ -268,6 +270,7 @@ fn exports(before: &Sample, after: &Sample, per: PerSecond) -> Vec<Row> {
 
 fn clients(before: &Sample, after: &Sample, per: PerSecond) -> Vec<Row> {
     let known: HashMap<_, _> = before.clients.iter().map(|c| (c.address.as_str(), c)).collect();
+    let limits = limits(before, after);
     let row = |client: &ClientRow| {
         let old = known.get(client.address.as_str()).copied();
         let was = |of: fn(&ClientRow) -> u64| old.map_or(0, of);
@@ -285,7 +288,7 @@ fn clients(before: &Sample, after: &Sample, per: PerSecond) -> Vec<Row> {
             calls_per_s: per.of(was(|c| c.calls), client.calls),
             in_bytes_per_s: per.of(was(|c| c.bytes_in), client.bytes_in),
             out_bytes_per_s: per.of(was(|c| c.bytes_out), client.bytes_out),
-            note: [Some(conns), mounts, refused]
+            note: [limits.get(&client.address).cloned(), Some(conns), mounts, refused]
                 .into_iter()
                 .flatten()
                 .collect::<Vec<_>>()
@@ -316,9 +319,43 @@ fn connections(before: &Sample, after: &Sample, per: PerSecond) -> Vec<Row> {
     sorted(after.conns.iter().map(row).collect())
 }
 
+/// What limits the busiest connection of each client, by address; nothing of those that are idle.
+fn limits(before: &Sample, after: &Sample) -> HashMap<String, String> {
+    let known: HashMap<_, _> =
+        before.conns.iter().map(|c| ((c.peer.as_str(), c.local.as_str()), c)).collect();
+    let mut busiest: HashMap<String, ((bool, u64), &ConnRow)> = HashMap::new();
+    let busy = |conn: &&ConnRow| conn.link.as_ref().is_some_and(|link| link.limit != "idle");
+    for conn in after.conns.iter().filter(busy) {
+        let Ok(peer) = conn.peer.parse::<SocketAddr>() else { continue };
+        let old = known.get(&(conn.peer.as_str(), conn.local.as_str()));
+        let old = old.map_or(0, |old| old.bytes_in.saturating_add(old.bytes_out));
+        let bytes = conn.bytes_in.saturating_add(conn.bytes_out).saturating_sub(old);
+        let rank = (conn.oldest_blocked.is_some(), bytes);
+        let place = busiest.entry(peer.ip().to_canonical().to_string()).or_insert((rank, conn));
+        if rank > place.0 {
+            *place = (rank, conn);
+        }
+    }
+    busiest.into_iter().map(|(client, (_, conn))| (client, connection_note(conn))).collect()
+}
+
+/// A limit in words: what a connection waits for.
+fn limit_words(limit: &str) -> &str {
+    match limit {
+        "disk" => "waits for the disk",
+        "client" => "the client asks for no more",
+        "server" => "the server reads too slowly",
+        "receive-window" => "the server's receive window is full",
+        "send-buffer" => "the server's send buffer is full",
+        "client-window" => "the client takes replies slowly",
+        "congestion" => "the network",
+        other => other,
+    }
+}
+
 /// What limits a connection.
 fn connection_note(conn: &ConnRow) -> String {
-    let limit = conn.link.as_ref().map_or("closed", |link| &link.limit);
+    let limit = conn.link.as_ref().map_or("closed", |link| limit_words(&link.limit));
     let lift = conn.link.as_ref().and_then(|link| link.lift.as_ref());
     let lift = lift.map_or_else(String::new, |lift| format!(": try {lift}"));
     let oldest = conn.oldest_blocked.as_ref().map_or_else(String::new, |blocked| {
@@ -348,12 +385,89 @@ fn pools(before: &Sample, after: &Sample, per: PerSecond) -> Vec<Row> {
     after.pools.iter().map(row).collect()
 }
 
-/// A call that sleeps.
-fn sleeping(call: &SleepingCallRow) -> Row {
+/// A call that sleeps, or did so long ago.
+fn sleeping(call: &SleepingCallRow, ago_ms: u64) -> Row {
     let age = crate::duration_ns(call.age_ms.saturating_mul(1_000_000));
     let client = call.client.as_deref().unwrap_or("somebody");
-    let what = call.system_call.as_deref().unwrap_or(&call.export);
-    Row { name: call.call.clone(), note: format!("{age}  {client}  {what}"), ..Row::default() }
+    let what = match call.system_call.as_deref() {
+        Some(what) if what.contains(" of ") => what.to_owned(),
+        Some(what) => format!("{what} in {}", call.export),
+        None => call.export.clone(),
+    };
+    let ended = match (call.ended, ago_ms) {
+        (false, _) => String::new(),
+        (true, ..1000) => ", ended".to_owned(),
+        (true, ago_ms) => format!(", {} ago", crate::duration_s(ago_ms / 1000)),
+    };
+    let note = format!("{age}  {client}  {what}{ended}");
+    Row { name: call.call.clone(), note, ..Row::default() }
+}
+
+/// The figures since the last time, and how many rows were left out.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Watched {
+    /// The figures; without rates the first time.
+    pub rates: Rates,
+    /// Rows that were left out because others are busier.
+    pub hidden: Hidden,
+}
+
+/// What one who asks again and again has seen.
+#[derive(Debug, Default)]
+pub struct Watcher {
+    last: Option<Sample>,
+    slow_calls: SlowCalls,
+}
+
+impl Watcher {
+    /// The figures since the last sample, so many rows of each kind.
+    pub fn take(&mut self, sample: Sample, rows: usize) -> Watched {
+        let mut rates = Rates::between(self.last.as_ref().unwrap_or(&sample), &sample);
+        rates.calls = self.slow_calls.take(&sample);
+        self.last = Some(sample);
+        let hidden = rates.keep(rows);
+        Watched { rates, hidden }
+    }
+}
+
+/// How long a call that has ended is shown.
+const SLOW_CALLS_MS: u64 = 10_000;
+/// Most calls that are shown.
+const SLOW_CALLS_MAX: usize = 50;
+
+/// The slowest calls of the last seconds, for who takes samples one after the other.
+#[derive(Debug, Default)]
+pub struct SlowCalls {
+    /// Each with the time of the sample that had it last.
+    seen: Vec<(u64, SleepingCallRow)>,
+}
+
+impl SlowCalls {
+    /// Adds the calls of a sample; returns all of the last seconds, the slowest first.
+    pub fn take(&mut self, sample: &Sample) -> Vec<Row> {
+        let same = |a: &SleepingCallRow, b: &SleepingCallRow| {
+            (&a.call, &a.export, &a.client, &a.system_call)
+                == (&b.call, &b.export, &b.client, &b.system_call)
+        };
+        // what is not in the sample any more has ended; times run backwards when the server was started again
+        self.seen.retain(|(at_ms, _)| {
+            sample.at_ms.checked_sub(*at_ms).is_some_and(|ago_ms| ago_ms <= SLOW_CALLS_MS)
+        });
+        self.seen.iter_mut().for_each(|(_, call)| call.ended = true);
+        for call in &sample.sleeping {
+            match self.seen.iter_mut().find(|(_, known)| same(known, call)) {
+                Some((at_ms, known)) if call.age_ms >= known.age_ms => {
+                    (*at_ms, *known) = (sample.at_ms, call.clone());
+                }
+                Some(_) => {}
+                None => self.seen.push((sample.at_ms, call.clone())),
+            }
+        }
+        self.seen.sort_by_key(|(_, call)| std::cmp::Reverse(call.age_ms));
+        self.seen.truncate(SLOW_CALLS_MAX);
+        let row = |(at_ms, call): &(u64, SleepingCallRow)| sleeping(call, sample.at_ms - at_ms);
+        self.seen.iter().map(row).collect()
+    }
 }
 
 /// The busiest first, then by name.

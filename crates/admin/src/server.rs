@@ -11,6 +11,7 @@
 use crate::api::{Answer, Request};
 use crate::control::{Control, Refused};
 use crate::exposition::Format;
+use crate::rates::Watcher;
 use serde::Serialize;
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
@@ -29,6 +30,8 @@ const CLIENTS_MAX: usize = 32;
 const REQUEST_BYTES_MAX: usize = 16 << 10;
 /// Longest wait for a whole request, and for a client to take an answer.
 const TIMEOUT: Duration = Duration::from_secs(15);
+/// Longest pause between two requests of a client that watches rates: the longest interval of `bowline top`, and a wait.
+const WATCH_TIMEOUT: Duration = Duration::from_secs(86_400 + 15);
 /// How often the spare thread looks for data of its clients.
 const SPARE_PAUSE: Duration = Duration::from_millis(10);
 /// Pause after an accept that failed, for example for lack of descriptors.
@@ -226,7 +229,8 @@ impl Waiting {
         let n = (&*self.stream).read(&mut piece)?;
         self.received.extend_from_slice(piece.get(..n).unwrap_or_default());
         if let Some(end) = self.received.iter().position(|b| *b == b'\n') {
-            self.answer = answer_line(self.received.get(..end).unwrap_or_default(), control);
+            let line = self.received.get(..end).unwrap_or_default();
+            self.answer = answer_line(line, control, &mut None);
             return self.send();
         }
         Ok(n > 0 && self.received.len() <= REQUEST_BYTES_MAX)
@@ -258,26 +262,31 @@ fn serve_waiting(clients: &Receiver<Waiting>, control: &dyn Control) {
 
 /// Answers one request after the other until the client closes or is too slow.
 fn serve_client(stream: &UnixStream, control: &dyn Control) -> std::io::Result<()> {
-    let mut received = Vec::new();
-    while let Some(line) = next_line(stream, &mut received)? {
-        send(stream, &answer_line(&line, control))?;
+    let (mut received, mut watcher) = (Vec::new(), None);
+    loop {
+        let timeout = if watcher.is_some() { WATCH_TIMEOUT } else { TIMEOUT };
+        let Some(line) = next_line(stream, &mut received, timeout)? else { return Ok(()) };
+        send(stream, &answer_line(&line, control, &mut watcher))?;
     }
-    Ok(())
 }
 
-/// The answer to a line that a client has sent.
-fn answer_line(line: &[u8], control: &dyn Control) -> Vec<u8> {
+/// The answer to a line that a client has sent. `watcher` is what its connection has seen of rates.
+fn answer_line(line: &[u8], control: &dyn Control, watcher: &mut Option<Watcher>) -> Vec<u8> {
     match serde_json::from_slice::<Request>(line) {
-        Ok(request) => answer(&request, control),
+        Ok(request) => answer(&request, control, watcher),
         Err(error) => line_of(&Answer::<()>::refused(format!(
             "not a request of this version ({error}): send {{\"command\":\"status\"}}"
         ))),
     }
 }
 
-/// The next line without its end, within [`TIMEOUT`]; `None` at the end of the stream.
-fn next_line(mut stream: &UnixStream, received: &mut Vec<u8>) -> std::io::Result<Option<Vec<u8>>> {
-    let deadline = Instant::now() + TIMEOUT;
+/// The next line without its end, within `timeout`; `None` at the end of the stream.
+fn next_line(
+    mut stream: &UnixStream,
+    received: &mut Vec<u8>,
+    timeout: Duration,
+) -> std::io::Result<Option<Vec<u8>>> {
+    let deadline = Instant::now() + timeout;
     let mut piece = [0; 4096];
     loop {
         if let Some(end) = received.iter().position(|b| *b == b'\n') {
@@ -318,7 +327,7 @@ fn remaining(deadline: Instant) -> std::io::Result<Duration> {
     if left.is_zero() { Err(ErrorKind::TimedOut.into()) } else { Ok(left) }
 }
 
-fn answer(request: &Request, control: &dyn Control) -> Vec<u8> {
+fn answer(request: &Request, control: &dyn Control, watcher: &mut Option<Watcher>) -> Vec<u8> {
     match request {
         Request::Status => success(control.status()),
         Request::Exports => success(control.exports()),
@@ -343,6 +352,10 @@ fn answer(request: &Request, control: &dyn Control) -> Vec<u8> {
         Request::Metrics { openmetrics: true } => success(control.metrics(Format::OpenMetrics)),
         Request::Token => answer_of(control.token()),
         Request::Sample { conns } => success(control.sample(*conns)),
+        Request::Rates { conns, rows } => {
+            let watcher = watcher.get_or_insert_default();
+            success(watcher.take(control.sample(*conns), rows.unwrap_or(usize::MAX)))
+        }
     }
 }
 

@@ -8,7 +8,7 @@
     reason = "a failure here is the test's"
 )]
 
-use bowline_admin::api;
+use bowline_admin::{api, rates};
 use serde::de::{DeserializeOwned, Error, Visitor};
 use serde::forward_to_deserialize_any;
 use std::collections::BTreeMap;
@@ -85,6 +85,12 @@ fn every_key_of_an_answer_is_documented() {
         "explain": api::Explanation,
         "explain: steps": api::ExplainStep,
         "why": api::RefusalRow,
+        "rates": rates::Watched,
+        "rates: rates": rates::Rates,
+        "rates: total, clients, exports, operations, connections, pools, calls": rates::Row,
+        "rates: server": rates::Server,
+        "rates: server: waits": rates::Waits,
+        "rates: hidden": rates::Hidden,
         "sample": api::Sample,
         "sample: exports": api::ExportSample,
         "sample: ops": api::OpSample,

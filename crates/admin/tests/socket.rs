@@ -5,7 +5,7 @@
 use admin::api::{
     Changed, ClientRow, ConnRow, DelegationRow, ExplainQuestion, Explanation, ExportChange,
     ExportRow, GraceStatus, LockRow, OpRow, OpenRow, PoolRow, RefusalRow, Released, Reloaded,
-    Request, SessionRow, SettingRow, SocketRow, Status,
+    ReportRow, Request, SessionRow, SettingRow, SocketRow, Status,
 };
 use admin::{Client, ClientError, Control, ControlServer, Refused, ServerError};
 use bowline_admin as admin;
@@ -44,6 +44,15 @@ impl Control for TestControl {
     }
     fn sample(&self, _: bool) -> admin::api::Sample {
         admin::api::Sample::default()
+    }
+    fn reports(&self) -> Vec<ReportRow> {
+        Vec::new()
+    }
+    fn report(&self, name: &str) -> Result<String, Refused> {
+        Err(Refused(name.to_owned()))
+    }
+    fn report_style(&self) -> String {
+        String::new()
     }
     fn metrics(&self, format: admin::Format) -> String {
         format!("{format:?}")

@@ -2,9 +2,11 @@
 
 pub mod bench;
 pub mod errors;
+pub mod examples;
 
 use crate::completion;
 use crate::exportfs::ExportfsOptions;
+use crate::host_names;
 use crate::serve_options::ServeOptions;
 use crate::settings::{Assignment, AssignmentParser, KeyParser};
 use crate::top::view::View;
@@ -65,19 +67,19 @@ pub enum Command {
     ///
     /// Calls and bytes are counted over TCP since the start of the server, including closed connections.
     /// The last 4,096 clients without an open connection are remembered.
-    Clients(TableTarget),
+    Clients(NamesTable),
     /// Show the connections
-    Conns(TableTarget),
+    Conns(NamesTable),
     /// Show the locks that clients hold or wait for, and share reservations
-    Locks(TableTarget),
+    Locks(NamesTable),
     /// Show the sessions of NFSv4.1 clients
-    Sessions(TableTarget),
+    Sessions(NamesTable),
     /// Show the files that NFSv4 clients have open
-    Opens(TableTarget),
+    Opens(NamesTable),
     /// Show the delegations of NFSv4.1 clients
     ///
     /// See the setting delegations in bowline-settings(7).
-    Delegations(TableTarget),
+    Delegations(NamesTable),
     /// Take all locks from a client, or of a file
     ///
     /// For a client that holds locks and will not return. A client that is still running is not notified: its programs
@@ -98,8 +100,8 @@ pub enum Command {
     Ops(TableTarget),
     /// Show current activity: calls and bytes per second, latencies, by client, export or procedure
     ///
-    /// Tab switches between clients, exports, operations, connections, pools and the calls that are blocked in a
-    /// file system; F1 shows all keys.
+    /// The first view shows who calls most, and what limits each client. Tab switches to exports, operations, connections,
+    /// pools and the slowest calls; F1 shows all keys. Each view has the 500 busiest rows; --once has all.
     Top(TopOptions),
     /// Print the metrics of the running server in Prometheus text format
     ///
@@ -216,7 +218,7 @@ pub enum Command {
     /// knows.
     Explain(ExplainOptions),
     /// Show the calls and mounts refused in the last hour, with the reason
-    Why(TableTarget),
+    Why(NamesTable),
     /// Measure NFS servers: loads, experiments, reports
     #[command(subcommand)]
     Bench(bench::Bench),
@@ -318,6 +320,30 @@ pub struct TableTarget {
     pub server: ControlTarget,
 }
 
+/// A command that prints a table with addresses of clients.
+#[derive(Debug, Args)]
+pub struct NamesTable {
+    /// Show the names of hosts beside their addresses
+    ///
+    /// They come from the name services of the machine that this runs on (/etc/hosts, DNS), are not confirmed, and are never
+    /// waited for longer than 0.3 s: those that come later are in the next table of --watch.
+    #[arg(long, conflicts_with = "json")]
+    pub names: bool,
+    /// The table.
+    #[command(flatten)]
+    pub table: TableTarget,
+}
+
+impl NamesTable {
+    /// The table, with names if they are asked for.
+    pub fn table(&self) -> &TableTarget {
+        if self.names {
+            host_names::start();
+        }
+        &self.table
+    }
+}
+
 /// The options of `bowline explain`.
 #[derive(Debug, Args)]
 pub struct ExplainOptions {
@@ -368,6 +394,9 @@ pub struct TopOptions {
     /// The time between two updates, in seconds
     #[arg(long, value_name = "N", value_parser = watch::interval, default_value = "1")]
     pub interval: Duration,
+    /// Show the names of hosts beside their addresses, as the name services of this machine have them; key N
+    #[arg(long, conflicts_with = "json")]
+    pub names: bool,
     /// Control socket of the server [default: /run/bowline/control.sock, for an ordinary user
     /// $XDG_RUNTIME_DIR/bowline.sock or /tmp/bowline-UID/control.sock]
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]

@@ -47,6 +47,8 @@ pub struct ServeConfig {
     pub control: PathBuf,
     /// Where metrics are served.
     pub metrics: Option<SocketAddr>,
+    /// The directory whose reports the web page shows.
+    pub reports: Option<PathBuf>,
     /// Certificates, if RPC with TLS is served.
     pub tls: Option<ServerFiles>,
     /// Initial values of the run-time settings.
@@ -65,6 +67,7 @@ impl ServeConfig {
             ("state-dir", self.state_dir == now.state_dir),
             ("control", self.control == now.control),
             ("metrics", self.metrics == now.metrics),
+            ("reports", self.reports == now.reports),
             ("tls-cert, tls-key, tls-client-ca or tls-crl", self.tls == now.tls),
         ];
         let changed: Vec<&str> =
@@ -194,6 +197,7 @@ pub fn resolve(options: ServeOptions) -> anyhow::Result<ServeConfig> {
             .or(file.control.map(within))
             .unwrap_or_else(default_paths::control_socket),
         metrics: options.metrics.or(file.metrics),
+        reports: options.reports.or(file.reports.map(within)),
         tls,
         values,
         prove: options.prove || file.prove,

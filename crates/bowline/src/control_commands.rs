@@ -3,6 +3,7 @@
 
 use crate::cli::{ControlTarget, TableTarget};
 use crate::columns::{self, BLOCKED, COUNTERS, NOT_SERVED, OUTBOUND, STATUS, WARNING, table};
+use crate::host_names::{self, beside};
 use crate::settings::Assignment;
 use crate::{default_paths, output, watch};
 use admin::Align::Left;
@@ -105,7 +106,7 @@ pub fn clients(to: &TableTarget) -> anyhow::Result<ExitCode> {
         let mut table = table(&columns::CLIENTS);
         for row in rows {
             table.row([
-                &row.address,
+                &beside(&row.address),
                 &connections(row),
                 &admin::count(row.calls),
                 &admin::count(row.udp_calls),
@@ -159,7 +160,7 @@ pub fn conns(to: &TableTarget) -> anyhow::Result<ExitCode> {
         let mut table = table(&columns::CONNS);
         for row in rows {
             let cells = [
-                row.peer.clone(),
+                beside(&row.peer),
                 row.local.clone(),
                 row.security.clone(),
                 row.pool.to_string(),
@@ -398,7 +399,12 @@ pub fn watch_table<T: DeserializeOwned + Serialize>(
     if to.wide {
         output::show_all_columns();
     }
-    let Some(interval) = to.watch else { return show(&to.server, request, page) };
+    let Some(interval) = to.watch else {
+        let answer: T = ask(&to.server, request)?;
+        host_names::settle(|| _ = page(&answer));
+        show_answer(&to.server, &answer, page)?;
+        return Ok(ExitCode::SUCCESS);
+    };
     watch::repeat(interval, title, || {
         let answer: T = ask(&to.server, request)?;
         // a line for each answer, for programs

@@ -3,6 +3,7 @@
 use crate::cli::{ExplainOptions, TableTarget};
 use crate::columns::{self, table};
 use crate::control_commands::{ask, show_answer, watch_table};
+use crate::host_names::beside;
 use admin::api::{ExplainQuestion, Explanation, RefusalRow, Request};
 use std::process::ExitCode;
 
@@ -53,7 +54,7 @@ pub fn why(to: &TableTarget) -> anyhow::Result<ExitCode> {
         let mut table = table(&columns::WHY);
         for row in rows {
             table.row([
-                row.client.as_str(),
+                beside(&row.client).as_str(),
                 &row.path,
                 &admin::count(row.count),
                 &admin::duration_s(row.age_ms / 1000),

@@ -3,6 +3,7 @@
 use crate::cli::{ControlTarget, TableTarget};
 use crate::columns::{self, table};
 use crate::control_commands::{show, watch_table};
+use crate::host_names::beside;
 use admin::api::{LockRow, Released, Request};
 use std::process::ExitCode;
 
@@ -12,7 +13,7 @@ pub fn locks(to: &TableTarget) -> anyhow::Result<ExitCode> {
         let mut table = table(&columns::LOCKS);
         for row in rows {
             table.row([
-                &format!("{} {}", row.address, row.client),
+                &format!("{} {}", beside(&row.address), row.client),
                 &row.owner,
                 &row.file,
                 &row.kind,

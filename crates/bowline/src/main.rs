@@ -18,6 +18,7 @@ mod export_specs;
 mod exportfs;
 mod exports_files;
 mod generate;
+mod host_names;
 mod local_addresses;
 mod lock_commands;
 mod logging;
@@ -29,7 +30,6 @@ mod serve_options;
 mod session_commands;
 mod settings;
 mod tls_commands;
-
 mod top;
 mod watch;
 
@@ -74,15 +74,15 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Man { dir } => generate::man(&dir),
         Command::Completions { shell } => generate::completions(shell),
         Command::Explain(options) => diagnosis_commands::explain(options),
-        Command::Why(to) => diagnosis_commands::why(&to),
+        Command::Why(to) => diagnosis_commands::why(to.table()),
         Command::Status { verbose, to } => control_commands::status(&to, verbose),
         Command::Exports(to) => control_commands::exports(&to),
-        Command::Clients(to) => control_commands::clients(&to),
-        Command::Conns(to) => control_commands::conns(&to),
-        Command::Locks(to) => lock_commands::locks(&to),
-        Command::Sessions(to) => session_commands::sessions(&to),
-        Command::Opens(to) => session_commands::opens(&to),
-        Command::Delegations(to) => session_commands::delegations(&to),
+        Command::Clients(to) => control_commands::clients(to.table()),
+        Command::Conns(to) => control_commands::conns(to.table()),
+        Command::Locks(to) => lock_commands::locks(to.table()),
+        Command::Sessions(to) => session_commands::sessions(to.table()),
+        Command::Opens(to) => session_commands::opens(to.table()),
+        Command::Delegations(to) => session_commands::delegations(to.table()),
         Command::Release { what, to } => lock_commands::release(&what, &to),
         Command::Sockets(to) => control_commands::sockets(&to),
         Command::Pools(to) => control_commands::pools(&to),

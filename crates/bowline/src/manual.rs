@@ -3,6 +3,7 @@
 //! Each is generated from the table that the program itself uses, so that they cannot disagree.
 
 use crate::cli::EXIT_STATUSES;
+use crate::cli::examples::{EXAMPLES, Example};
 use crate::columns::{BLOCKED, OUTBOUND, TABLES, WARNING};
 use crate::settings::{ROWS, Values};
 use anyhow::Context;
@@ -85,18 +86,40 @@ const PAGES: [Page; 5] = [
     },
 ];
 
-/// Writes the pages into `dir`, and adds exit statuses, files and references to the page of the program.
+/// Writes the pages into `dir`; adds examples to those of the commands, and exit statuses, files and references to the page
+/// of the program.
 pub fn write(dir: &Path) -> anyhow::Result<()> {
-    let main = dir.join("bowline.1");
-    let failed = || format!("cannot write {}", main.display());
-    let text = std::fs::read_to_string(&main).with_context(failed)?;
-    std::fs::write(&main, text + &ending()).with_context(failed)?;
+    for (command, examples) in EXAMPLES {
+        append(&dir.join(page_of(command)), &examples_section(examples))?;
+    }
+    append(&dir.join("bowline.1"), &ending())?;
     for page in &PAGES {
         let path = dir.join(format!("{}.{}", page.name, page.section));
         let text = render(page);
         std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
     }
     Ok(())
+}
+
+/// The file of a command's page: `bowline-doctor-tls.1` of `doctor tls`.
+fn page_of(command: &str) -> String {
+    let words = std::iter::once("bowline").chain(command.split_whitespace());
+    format!("{}.1", words.collect::<Vec<_>>().join("-"))
+}
+
+fn append(page: &Path, section: &str) -> anyhow::Result<()> {
+    let failed = || format!("cannot write {}", page.display());
+    let text = std::fs::read_to_string(page).with_context(failed)?;
+    std::fs::write(page, text + section).with_context(failed)
+}
+
+fn examples_section(examples: &[Example]) -> String {
+    let mut roff = Roff::new();
+    roff.control("SH", ["EXAMPLES"]);
+    for (line, about) in examples {
+        entry(&mut roff, vec![bold(*line)], about);
+    }
+    roff.to_roff()
 }
 
 /// The end of the program's own page.

@@ -5,6 +5,7 @@
 
 mod audit;
 mod backends;
+mod bench_reports;
 mod client_replies;
 mod connection_rows;
 mod control;

@@ -72,6 +72,10 @@ pub struct ServeOptions {
     #[arg(long, value_name = "ADDR:PORT", value_parser = metrics_addr)]
     #[serde(deserialize_with = "metrics_address")]
     pub metrics: Option<SocketAddr>,
+    /// Show the reports in this directory on the web page: the results of `bowline bench run`, each in a directory or in a
+    /// compact file
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub reports: Option<PathBuf>,
     /// The server's certificate for RPC with TLS, and behind it those up to its authority, in PEM; `bowline tls init`
     /// makes one
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]

@@ -3,6 +3,7 @@
 use crate::cli::TableTarget;
 use crate::columns::{self, table};
 use crate::control_commands::watch_table;
+use crate::host_names::beside;
 use admin::api::{DelegationRow, OpenRow, Request, SessionRow};
 use std::process::ExitCode;
 
@@ -16,7 +17,7 @@ pub fn sessions(to: &TableTarget) -> anyhow::Result<ExitCode> {
                 id => id.to_owned(),
             };
             table.row([
-                &format!("{} {}", row.address, row.client),
+                &format!("{} {}", beside(&row.address), row.client),
                 &session,
                 &row.state,
                 &admin::duration_s(row.silent_ms / 1000),
@@ -38,7 +39,7 @@ pub fn opens(to: &TableTarget) -> anyhow::Result<ExitCode> {
     watch_table(to, "bowline opens", &Request::Opens, |rows: &Vec<OpenRow>| {
         let mut table = table(&columns::OPENS);
         for row in rows {
-            let client = format!("{} {}", row.address, row.client);
+            let client = format!("{} {}", beside(&row.address), row.client);
             table.row([&client, &row.file, &row.access, &row.deny, &row.owner]);
         }
         table.to_string()
@@ -50,7 +51,7 @@ pub fn delegations(to: &TableTarget) -> anyhow::Result<ExitCode> {
     watch_table(to, "bowline delegations", &Request::Delegations, |rows: &Vec<DelegationRow>| {
         let mut table = table(&columns::DELEGATIONS);
         for row in rows {
-            let client = format!("{} {}", row.address, row.client);
+            let client = format!("{} {}", beside(&row.address), row.client);
             let since = |ms: u64| admin::duration_s(ms / 1000);
             let recalled = row.recalled_ms.map_or_else(|| "-".to_owned(), since);
             table.row([&client, &row.file, &row.kind, &since(row.age_ms), &recalled]);

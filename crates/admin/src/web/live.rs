@@ -6,7 +6,7 @@
 
 use crate::api::Sample;
 use crate::control::Control;
-use crate::rates::{Hidden, Rates};
+use crate::rates::{Hidden, Rates, SlowCalls};
 use serde::Serialize;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
@@ -52,6 +52,7 @@ struct Taken {
     /// Whether the connections were looked at then.
     conns: bool,
     points: VecDeque<Point>,
+    slow_calls: SlowCalls,
 }
 
 #[derive(Clone)]
@@ -103,6 +104,7 @@ impl Taken {
         self.conns = conns;
         let before = self.last.as_ref().unwrap_or(&sample);
         let mut rates = Rates::between(before, &sample);
+        rates.calls = self.slow_calls.take(&sample);
         let at_ms = sample.at_ms;
         if self.last.is_some() {
             let total = &rates.total;

@@ -7,7 +7,7 @@ use crate::control::Control;
 use crate::exposition::Format;
 use axum::Router;
 use axum::body::Body;
-use axum::extract::{DefaultBodyLimit, Extension, RawQuery, State};
+use axum::extract::{DefaultBodyLimit, Extension, Path, RawQuery, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::map_response;
 use axum::response::{IntoResponse, Response};
@@ -50,7 +50,10 @@ pub fn router(answers: Answers, token: Option<String>) -> Router {
         .route("/api/sessions", list(|control| rows(control.sessions())))
         .route("/api/refusals", list(|control| rows(control.refusals())))
         .route("/api/settings", list(|control| rows(control.settings(None).unwrap_or_default())))
-        .route("/api/set", post(set));
+        .route("/api/reports", list(|control| rows(control.reports())))
+        .route("/api/set", post(set))
+        .route("/reports/{name}", get(report))
+        .route("/report.css", get(report_style));
     for (path, kind, text) in FILES {
         router =
             router.route(path, get(move || async move { ([(header::CONTENT_TYPE, kind)], text) }));
@@ -123,6 +126,21 @@ fn rows<T: Serialize>(mut rows: Vec<T>) -> String {
 
 fn list(ask: fn(&dyn Control) -> String) -> axum::routing::MethodRouter<Site> {
     get(move |State(site): State<Site>| async move { site.answers.ask(ask).await.map(json) })
+}
+
+/// A report, under the same policy as the page.
+async fn report(State(site): State<Site>, Path(name): Path<String>) -> Result<Response, Busy> {
+    let found = site.answers.ask(move |control| control.report(&name)).await?;
+    let html = [(header::CONTENT_TYPE, "text/html; charset=utf-8")];
+    Ok(match found {
+        Ok(page) => (html, page).into_response(),
+        Err(why) => (StatusCode::NOT_FOUND, why.0 + "\n").into_response(),
+    })
+}
+
+async fn report_style(State(site): State<Site>) -> Result<Response, Busy> {
+    let text = site.answers.ask(|control| control.report_style()).await?;
+    Ok(([(header::CONTENT_TYPE, "text/css; charset=utf-8")], text).into_response())
 }
 
 #[derive(Deserialize)]

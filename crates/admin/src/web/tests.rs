@@ -52,7 +52,15 @@ fn each_path_has_its_answer() {
         "{page}"
     );
     assert!(page.contains("text/html") && page.trim_end().ends_with("</html>"), "{page}");
-    for path in ["exports", "locks", "opens", "sessions", "refusals", "settings"] {
+    let report = get("GET /reports/one");
+    assert!(report.contains("content-security-policy: default-src 'none'; script-src 'self';"));
+    assert!(report.contains("text/html") && report.ends_with("<p>one</p>"), "{report}");
+    assert!(get("GET /report.css").ends_with("p {}"));
+    for wrong in ["two", "%2e%2e", "..%2fsecret", "a/b"] {
+        let answer = get(&format!("GET /reports/{wrong}"));
+        assert!(answer.starts_with("HTTP/1.1 404 "), "{wrong}: {answer}");
+    }
+    for path in ["exports", "locks", "opens", "sessions", "refusals", "settings", "reports"] {
         let list = get(&format!("GET /api/{path}"));
         assert!(list.ends_with("{\"version\":1,\"count\":0,\"rows\":[]}"), "{path}: {list}");
     }

@@ -1,5 +1,6 @@
 //! The rows of `bowline conns`: a connection's counters, and what limits it.
 
+use super::hung_calls::Sleeps;
 use super::statistics::call_name;
 use crate::settings::ByteSize;
 use admin::api::{BlockedCallRow, ConnRow, LinkRow, TlsRow};
@@ -10,9 +11,18 @@ use telemetry::OpName;
 
 /// How long connections are watched to find what limits them: several round trips of a long path.
 pub const WATCH: Duration = Duration::from_millis(250);
+/// How often sleeping calls are looked for in that time.
+pub const LOOKS: u32 = 10;
 
-/// Rows of all connections, the one with the most calls first. `path` names an export by its index.
-pub fn rows(infos: &[ConnInfo], ops: &[OpName], path: impl Fn(u16) -> String) -> Vec<ConnRow> {
+/// Rows of all connections, the one with the most calls first. `path` names an export by its index; `sleeps` has what was
+/// seen while they were watched.
+pub fn rows(
+    infos: &[ConnInfo],
+    ops: &[OpName],
+    path: impl Fn(u16) -> String,
+    sleeps: &Sleeps,
+) -> Vec<ConnRow> {
+    let oldest = |info: &ConnInfo| info.oldest_blocked.or_else(|| sleeps.of(info.peer));
     let blocked = |info: &BlockedCallInfo| BlockedCallRow {
         export: path(info.export),
         call: call_name(ops, info.program, info.version, info.procedure),
@@ -31,8 +41,8 @@ pub fn rows(infos: &[ConnInfo], ops: &[OpName], path: impl Fn(u16) -> String) ->
         bytes_out: info.bytes_out,
         in_flight: info.in_flight,
         unsent_bytes: info.queued_bytes as u64,
-        oldest_blocked: info.oldest_blocked.as_ref().map(blocked),
-        link: info.link.as_ref().map(|link| link_row(link, info.oldest_blocked.is_some())),
+        oldest_blocked: oldest(info).as_ref().map(blocked),
+        link: info.link.as_ref().map(|link| link_row(link, oldest(info).is_some())),
     };
     let mut rows: Vec<ConnRow> = infos.iter().map(row).collect();
     rows.sort_by_key(|row| std::cmp::Reverse(row.calls));

@@ -10,7 +10,7 @@ use super::recent_calls::{RecentCalls, rate};
 use super::refusals::{RefusalCount, Refusals, What};
 use super::sealed::SealedService;
 use super::{
-    connection_rows, explain, export_changes, grace_status, hung_calls, limit_warnings, lock_rows,
+    bench_reports, connection_rows, explain, export_changes, grace_status, hung_calls, limit_warnings, lock_rows,
     metrics, name_conflicts, process_info, statistics, systemd, v4_rows,
 };
 use crate::config::{self, ServeConfig};
@@ -21,7 +21,7 @@ use crate::settings::{self, Assignment, ROWS, Values};
 use admin::api::{
     Changed, ClientRow, ConnRow, DelegationRow, ExplainQuestion, Explanation, ExportChange,
     ExportRow, GraceStatus, LockRow, OpRow, OpenRow, PoolRow, RefusalRow, Released, Reloaded,
-    RuleRow, Sample, SessionRow, SettingRow, SocketRow, Status,
+    ReportRow, RuleRow, Sample, SessionRow, SettingRow, SleepingCallRow, SocketRow, Status,
 };
 use admin::{Control, Format, Refused};
 use export::{ExportId, ExportSpec, Table, WaitingExport};
@@ -167,10 +167,7 @@ impl Control for ServerControl {
     }
 
     fn conns(&self) -> Vec<ConnRow> {
-        let samples = self.server(Server::link_samples);
-        std::thread::sleep(connection_rows::WATCH);
-        let infos = self.server(|server| server.conns_since(&samples));
-        connection_rows::rows(&infos, self.telemetry.ops(), |index| self.parts.export_path(index))
+        self.watch().0
     }
 
     fn sockets(&self) -> Vec<SocketRow> {
@@ -186,7 +183,8 @@ impl Control for ServerControl {
     }
 
     fn sample(&self, conns: bool) -> Sample {
-        let conns = if conns { self.conns() } else { Vec::new() };
+        let (conns, sleeping) =
+            if conns { self.watch() } else { (Vec::new(), hung_calls::rows(self)) };
         let snapshot = self.telemetry.snapshot();
         let at_ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
         let table = self.parts.exports.load();
@@ -202,7 +200,7 @@ impl Control for ServerControl {
             clients: self.clients(),
             conns,
             pools: self.pools(),
-            sleeping: hung_calls::rows(self),
+            sleeping,
             lock_requests_waiting: self.parts.nfs.state.totals().waiters as u64,
             status: self.status(),
         }
@@ -321,6 +319,20 @@ impl Control for ServerControl {
         let Taken { hosts, files, locks } = taken;
         Ok(Released { clients: number(hosts), files: number(files), locks: number(locks) })
     }
+
+    fn reports(&self) -> Vec<ReportRow> {
+        self.config.reports.as_deref().map(bench_reports::list).unwrap_or_default()
+    }
+
+    fn report(&self, name: &str) -> Result<String, Refused> {
+        let none =
+            || Refused("this server shows no reports: start it with --reports DIR".to_owned());
+        bench_reports::page(self.config.reports.as_deref().ok_or_else(none)?, name)
+    }
+
+    fn report_style(&self) -> String {
+        bench::report::stylesheet()
+    }
 }
 
 impl hung_calls::Source for ServerControl {
@@ -334,6 +346,20 @@ impl hung_calls::Source for ServerControl {
 }
 
 impl ServerControl {
+    /// Watches the connections for a while: what limits each, and calls that slept in a file system meanwhile.
+    fn watch(&self) -> (Vec<ConnRow>, Vec<SleepingCallRow>) {
+        let samples = self.server(Server::link_samples);
+        let mut sleeps = hung_calls::Sleeps::default();
+        for _ in 0..connection_rows::LOOKS {
+            std::thread::sleep(connection_rows::WATCH / connection_rows::LOOKS);
+            sleeps.look(self);
+        }
+        let infos = self.server(|server| server.conns_since(&samples));
+        let path = |index| self.parts.export_path(index);
+        let rows = connection_rows::rows(&infos, self.telemetry.ops(), path, &sleeps);
+        (rows, sleeps.rows())
+    }
+
     /// What was refused last, and why.
     fn refusal_text(&self, refused: &RefusalCount) -> String {
         let what = match &refused.what {

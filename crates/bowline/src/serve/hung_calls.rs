@@ -7,10 +7,11 @@ use super::parts::ServerParts;
 use super::periodic_task::PeriodicTask;
 use super::statistics::call_name;
 use admin::api::SleepingCallRow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::net::SocketAddr;
 use std::sync::Weak;
 use std::time::Duration;
-use svc::SleepingCall;
+use svc::{BlockedCallInfo, SleepingCall};
 use sys::system_call;
 use telemetry::OpName;
 
@@ -18,6 +19,10 @@ use telemetry::OpName;
 const HUNG_AFTER: Duration = Duration::from_secs(10);
 /// A shorter sleep is an ordinary wait for a disk, and not listed.
 const LISTED_AFTER: Duration = Duration::from_millis(100);
+/// A shorter one is not listed where calls are watched.
+const WATCHED_AFTER: Duration = Duration::from_millis(10);
+/// A shorter one does not count as waiting for a disk.
+const WAITS_AFTER: Duration = Duration::from_millis(2);
 /// Most calls that are listed, the oldest first.
 const LISTED_MAX: usize = 50;
 /// Most calls of one export that are named in the log at a time: those behind them wait for the same.
@@ -37,6 +42,62 @@ pub fn rows(source: &dyn Source) -> Vec<SleepingCallRow> {
     calls.iter().take(LISTED_MAX).map(|call| row(source, call)).collect()
 }
 
+/// What was seen of sleeping calls in several looks, while somebody watches connections.
+#[derive(Default)]
+pub struct Sleeps {
+    looks: u32,
+    /// By client's end: how many looks found one of its calls, and the oldest of these.
+    clients: HashMap<SocketAddr, (u32, BlockedCallInfo)>,
+    /// By export and number.
+    calls: HashMap<(u16, u64), SleepingCallRow>,
+}
+
+impl Sleeps {
+    /// Looks once.
+    pub fn look(&mut self, source: &dyn Source) {
+        self.looks += 1;
+        self.calls.values_mut().for_each(|call| call.ended = true);
+        let mut counted = HashSet::new();
+        for call in sleeping(source, WAITS_AFTER) {
+            if let Some(client) = call.client {
+                // the oldest call comes first
+                let (looks, oldest) = self.clients.entry(client).or_insert((0, call.info));
+                if counted.insert(client) {
+                    *looks += 1;
+                }
+                if call.info.age_ms > oldest.age_ms {
+                    *oldest = call.info;
+                }
+            }
+            self.list(source, &call);
+        }
+    }
+
+    fn list(&mut self, source: &dyn Source, call: &SleepingCall) {
+        let key = (call.info.export, call.id);
+        if let Some(known) = self.calls.get_mut(&key) {
+            (known.age_ms, known.ended) = (call.info.age_ms, false);
+        } else if u128::from(call.info.age_ms) >= WATCHED_AFTER.as_millis()
+            && self.calls.len() < LISTED_MAX
+        {
+            self.calls.insert(key, row(source, call));
+        }
+    }
+
+    /// The oldest call of a client's end that waited for a file system at most of the looks.
+    pub fn of(&self, client: SocketAddr) -> Option<BlockedCallInfo> {
+        let (looks, oldest) = self.clients.get(&client)?;
+        (looks * 2 >= self.looks).then_some(*oldest)
+    }
+
+    /// The calls, the longest first.
+    pub fn rows(self) -> Vec<SleepingCallRow> {
+        let mut rows: Vec<SleepingCallRow> = self.calls.into_values().collect();
+        rows.sort_by_key(|row| std::cmp::Reverse(row.age_ms));
+        rows
+    }
+}
+
 fn sleeping(source: &dyn Source, age_min: Duration) -> Vec<SleepingCall> {
     source.parts().with_server(|server| server.sleeping_calls(age_min)).unwrap_or_default()
 }
@@ -48,6 +109,7 @@ fn row(source: &dyn Source, call: &SleepingCall) -> SleepingCallRow {
         export: source.parts().export_path(info.export),
         client: call.client.map(|client| client.to_string()),
         age_ms: info.age_ms,
+        ended: false,
         system_call: system_call::of_thread(call.thread).map(|call| call.to_string()),
     }
 }

@@ -1,7 +1,7 @@
 //! The names of the options of `bowline serve`, for messages of code that does not know the options.
 
 /// In the order of [`ServeOptions`](super::ServeOptions).
-pub const NAMES: [&str; 16] = [
+pub const NAMES: [&str; 17] = [
     "listen",
     "port",
     "read-only",
@@ -12,6 +12,7 @@ pub const NAMES: [&str; 16] = [
     "state-dir",
     "control",
     "metrics",
+    "reports",
     "tls-cert",
     "tls-key",
     "tls-client-ca",

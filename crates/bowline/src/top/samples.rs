@@ -43,6 +43,7 @@ pub fn sample(at_ms: u64, calls: u64) -> Sample {
             export: "/srv/data".into(),
             client: Some("192.0.2.7:700".into()),
             age_ms: 12_000,
+            ended: false,
             system_call: Some("pread64 of /srv/data/file".into()),
         }],
         exports: vec![ExportSample {

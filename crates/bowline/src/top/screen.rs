@@ -5,16 +5,15 @@
 //! knows no terminal, so that tests press keys and look at what is drawn.
 
 use super::view::View;
-use super::{sample, text};
-use admin::api::Sample;
-use admin::rates::{Rates, Row};
+use super::{Watching, text};
+use crate::host_names;
+use admin::rates::{Rates, Row, Watched};
 use ratatui::Frame;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Cell, Clear, Paragraph, Row as TableRow, Table, TableState};
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::time::Duration;
@@ -28,12 +27,13 @@ const NOTE: usize = 7;
 /// Rows that a page key moves by.
 const PAGE: usize = 10;
 
-const KEYS: [(&str, &str); 12] = [
+const KEYS: [(&str, &str); 13] = [
     ("Tab, 1-6", "the next view, one by its number; Shift-Tab: the one before"),
     ("Up, Down", "select a row; also PgUp, PgDn, Home, End"),
     ("F6 > <", "sort by the next column, by the one before"),
     ("I", "invert the order"),
     ("F4 \\", "show only rows with a text; Enter ends it, Esc shows all"),
+    ("N", "names of hosts beside their addresses"),
     ("Z, space", "stop, and go on"),
     ("F1 h ?", "this help"),
     ("F10 q", "end; also Ctrl-C"),
@@ -47,19 +47,14 @@ const KEYS: [(&str, &str); 12] = [
 ///
 /// # Errors
 /// The terminal cannot be used, or the server ended.
-pub fn run(
-    first: Sample,
-    view: View,
-    interval: Duration,
-    path: PathBuf,
-) -> anyhow::Result<ExitCode> {
+pub fn run(screen: Screen, interval: Duration, mut server: Watching) -> anyhow::Result<ExitCode> {
     // one sample waits at most: a stopped screen does not pile them up
     let (to, samples) = sync_channel(1);
     std::thread::Builder::new()
         .name("samples".into())
-        .spawn(move || take_samples(&path, interval, &to))?;
+        .spawn(move || take_samples(&mut server, interval, &to))?;
     let mut terminal = ratatui::try_init()?;
-    let ended = show(&mut terminal, Screen::new(first, view), &samples);
+    let ended = show(&mut terminal, screen, &samples);
     ratatui::restore();
     ended?;
     Ok(ExitCode::SUCCESS)
@@ -67,13 +62,13 @@ pub fn run(
 
 /// Asks the server every `interval` until nobody takes the answers or it does not answer.
 fn take_samples(
-    path: &std::path::Path,
+    server: &mut Watching,
     interval: Duration,
-    to: &SyncSender<anyhow::Result<Sample>>,
+    to: &SyncSender<anyhow::Result<Watched>>,
 ) {
     loop {
         std::thread::sleep(interval);
-        let found = sample(path, true);
+        let found = server.next();
         let failed = found.is_err();
         if to.send(found).is_err() || failed {
             return;
@@ -84,7 +79,7 @@ fn take_samples(
 fn show(
     terminal: &mut ratatui::DefaultTerminal,
     mut screen: Screen,
-    samples: &Receiver<anyhow::Result<Sample>>,
+    samples: &Receiver<anyhow::Result<Watched>>,
 ) -> anyhow::Result<()> {
     let mut changed = true;
     loop {
@@ -111,8 +106,7 @@ fn show(
 }
 
 /// What is shown.
-struct Screen {
-    last: Sample,
+pub struct Screen {
     rates: Rates,
     view: View,
     sort: usize,
@@ -121,16 +115,16 @@ struct Screen {
     editing: bool,
     paused: bool,
     help: bool,
+    /// Names of hosts beside their addresses.
+    names: bool,
     table: TableState,
 }
 
 impl Screen {
-    fn new(first: Sample, view: View) -> Self {
-        // until the second sample comes: names without rates
-        let rates = Rates::between(&first, &first);
+    /// A screen that begins with a view, with or without names of hosts.
+    pub fn new(first: Watched, view: View, names: bool) -> Self {
         Self {
-            last: first,
-            rates,
+            rates: first.rates,
             view,
             sort: CALLS,
             ascending: false,
@@ -138,15 +132,15 @@ impl Screen {
             editing: false,
             paused: false,
             help: false,
+            names,
             table: TableState::default().with_selected(Some(0)),
         }
     }
 
-    fn take(&mut self, sample: Sample) {
+    fn take(&mut self, watched: Watched) {
         if !self.paused {
-            self.rates = Rates::between(&self.last, &sample);
+            self.rates = watched.rates;
         }
-        self.last = sample;
     }
 
     /// Handles a key; true if it ends the program.
@@ -177,6 +171,10 @@ impl Screen {
             KeyCode::Char('I' | 'i') => self.ascending = !self.ascending,
             KeyCode::F(4) | KeyCode::Char('\\') => self.editing = true,
             KeyCode::Esc => self.filter.clear(),
+            KeyCode::Char('N' | 'n') => {
+                self.names = !self.names;
+                host_names::start();
+            }
             KeyCode::Char('Z' | 'z' | ' ') => self.paused = !self.paused,
             KeyCode::Down => self.table.select_next(),
             KeyCode::Up => self.table.select_previous(),
@@ -305,7 +303,14 @@ impl Screen {
     }
 
     fn draw_table(&mut self, frame: &mut Frame<'_>, area: Rect) {
-        let shown: Vec<[String; 8]> = self.rows().iter().map(|row| text::cells(row)).collect();
+        let mut shown: Vec<[String; 8]> = self.rows().iter().map(|row| text::cells(row)).collect();
+        if self.names {
+            // those that can be on the screen: the others are asked for when somebody looks at them
+            let first = self.table.offset();
+            for cells in shown.iter_mut().skip(first).take(area.height.into()) {
+                cells[0] = host_names::beside_short(&cells[0]);
+            }
+        }
         // the name takes what it needs, the note what is left
         let widest = shown.iter().map(|cells| cells[0].chars().count()).max().unwrap_or(0);
         let name = u16::try_from(widest.clamp(10, 32)).unwrap_or(32);
@@ -375,6 +380,7 @@ fn draw_help(frame: &mut Frame<'_>) {
 mod tests {
     use super::{Screen, View};
     use crate::top::samples::sample;
+    use admin::rates::Watcher;
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
     use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -392,15 +398,16 @@ mod tests {
         screen.press(KeyEvent::new(code, KeyModifiers::NONE))
     }
 
-    fn screen() -> Screen {
-        let mut screen = Screen::new(sample(10_000, 1000), View::Clients);
-        screen.take(sample(12_000, 3000));
-        screen
+    fn screen() -> (Screen, Watcher) {
+        let mut watcher = Watcher::default();
+        let mut screen = Screen::new(watcher.take(sample(10_000, 1000), 9), View::Clients, false);
+        screen.take(watcher.take(sample(12_000, 3000), 9));
+        (screen, watcher)
     }
 
     #[test]
     fn the_screen_fits_80_columns_and_24_lines() {
-        let mut screen = screen();
+        let (mut screen, _) = screen();
         let text = drawn(&mut screen);
         for part in [
             "bowline 1.2.3",
@@ -422,7 +429,7 @@ mod tests {
 
     #[test]
     fn keys_change_the_view_the_order_and_the_filter() {
-        let mut screen = screen();
+        let (mut screen, _) = screen();
         assert!(!press(&mut screen, KeyCode::Tab));
         assert_eq!(screen.view, View::Exports);
         assert!(drawn(&mut screen).contains("/srv/data"));
@@ -451,12 +458,12 @@ mod tests {
 
     #[test]
     fn a_paused_screen_does_not_change() {
-        let mut screen = screen();
+        let (mut screen, mut watcher) = screen();
         press(&mut screen, KeyCode::Char('Z'));
-        screen.take(sample(13_000, 3000));
+        screen.take(watcher.take(sample(13_000, 3000), 9));
         assert!(drawn(&mut screen).contains("calls 1 000/s"));
         press(&mut screen, KeyCode::Char('Z'));
-        screen.take(sample(14_000, 3000));
+        screen.take(watcher.take(sample(14_000, 3000), 9));
         assert!(drawn(&mut screen).contains("calls 0/s"));
     }
 }

@@ -1,6 +1,7 @@
 //! The figures as text: the cells that the screen shows as well, and the page of `--once`.
 
 use super::view::View;
+use crate::host_names;
 use admin::Align::{Left, Right};
 use admin::Table;
 use admin::rates::{Rates, Row, Waits};
@@ -86,6 +87,7 @@ pub fn page(rates: &Rates, view: View) -> String {
     let mut table = Table::new(&columns);
     for row in view.rows(rates) {
         let mut all = cells(row);
+        all[0] = host_names::beside(&all[0]);
         table.row(view.columns().iter().map(|column| std::mem::take(&mut all[*column])));
     }
     text + &table.to_string()

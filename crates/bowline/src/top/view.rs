@@ -16,7 +16,7 @@ pub enum View {
     Connections,
     /// Pools of threads
     Pools,
-    /// Calls that sleep in a file system, the oldest first
+    /// Calls that slept in a file system in the last ten seconds, the slowest first
     Calls,
 }
 

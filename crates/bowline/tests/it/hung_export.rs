@@ -194,6 +194,42 @@ fn hang_calls(rig: &Rig, clients: &mut [Client], op: FuseOp) {
     }
 }
 
+/// After ten seconds, to whoever reads the log and to whoever looks.
+#[test]
+fn a_hung_call_names_itself_in_the_log_and_in_top() {
+    let Some(rig) = Rig::start(1, &[], |_| ()) else { return };
+    let mut clients = [rig.client()];
+    hang_calls(&rig, &mut clients, FuseOp::Read);
+    let export = rig.trees[0].path().display().to_string();
+    let parts = [
+        "nfs v3 READ of 127.0.0.1:".to_owned(),
+        format!(" in {export}, in p"),
+        format!(" of {export}/a; the file system does not answer"),
+    ];
+    until("the log names the call", || rig.log().contains("hung for 1"));
+    let log = rig.log();
+    let line = log.lines().find(|line| line.contains("hung for 1")).unwrap();
+    assert!(parts.iter().all(|part| line.contains(part)), "{parts:?}: {line}");
+    assert!(line.contains("WARN"), "{line}");
+    let page = rig.ask(&["top", "--once", "--interval", "0.2"]);
+    let problem = page.lines().find(|line| line.starts_with("warning: ")).unwrap();
+    assert!(
+        problem.contains(&format!("{export} does not answer: nfs v3 READ of 127.0.0.1:")),
+        "{page}"
+    );
+    assert!(problem.contains(&format!(" of {export}/a")), "{page}");
+    assert!(page.contains("waits for the disk, nfs v3 READ in "), "{page}");
+    let calls = rig.ask(&["top", "--once", "--interval", "0.2", "--view", "calls"]);
+    let call = calls.lines().find(|line| line.starts_with("nfs v3 READ")).unwrap();
+    assert!(
+        call.contains(" s  127.0.0.1:") && call.contains(&format!(" of {export}/a")),
+        "{calls}"
+    );
+    rig.release();
+    until("the log says that it has ended", || rig.log().contains("no longer hung: nfs v3 READ"));
+    assert_eq!(rig.log().matches("hung for 1").count(), 1, "{}", rig.log());
+}
+
 /// More calls than all threads, and more than one connection may have under way.
 #[test]
 fn a_flood_of_calls_to_a_hung_export_does_not_block_others() {

@@ -36,6 +36,7 @@ mod many_lock_hosts;
 mod metrics;
 mod nfs3_client;
 mod operator_tables;
+mod problems_in_top;
 mod read_race;
 mod resource_limits;
 mod rig;

@@ -1,14 +1,14 @@
 //! Metrics: over HTTP and the control socket, in both formats, with names that alerts and the dashboard use.
 
 use crate::operator_tables::connect;
-use crate::rig::{Server, text, told};
+use crate::rig::{Server, free_port, text, told};
 use client::Client;
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -143,6 +143,110 @@ fn promtool_accepts_metrics_and_alerts() {
         .output()
         .unwrap();
     assert!(rules.status.success(), "{}", text(&rules.stderr));
+}
+
+/// Prometheus, which scrapes a server each second; ends when dropped.
+struct Prometheus {
+    child: Child,
+    at: SocketAddr,
+    _dir: tempfile::TempDir,
+}
+
+impl Drop for Prometheus {
+    fn drop(&mut self) {
+        // it may have ended by itself
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Prometheus {
+    /// `None` where it is not installed.
+    fn start(target: SocketAddr) -> Option<Self> {
+        let dir = tempfile::tempdir().unwrap();
+        let config = dir.path().join("prometheus.yml");
+        let alerts = packaged("bowline-alerts.yml").canonicalize().unwrap();
+        let text = format!(
+            "global: {{scrape_interval: 1s, evaluation_interval: 1s}}\nrule_files: ['{}']\n\
+             scrape_configs: [{{job_name: bowline, static_configs: [{{targets: ['{target}']}}]}}]\n",
+            alerts.display()
+        );
+        std::fs::write(&config, text).unwrap();
+        let at = SocketAddr::from(([127, 0, 0, 1], free_port()));
+        let child = Command::new("prometheus")
+            .arg(format!("--config.file={}", config.display()))
+            .arg(format!("--storage.tsdb.path={}", dir.path().join("data").display()))
+            .arg(format!("--web.listen-address={at}"))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
+        let Ok(child) = child else {
+            testing::skip(testing::Missing::Purpose, "prometheus (Debian: prometheus)");
+            return None;
+        };
+        Some(Self { child, at, _dir: dir })
+    }
+
+    /// The answer to `GET /api/v1/PATH`; none while it does not listen.
+    fn ask(&self, path: &str) -> Option<serde_json::Value> {
+        let mut stream = TcpStream::connect(self.at).ok()?;
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        write!(stream, "GET /api/v1/{path} HTTP/1.0\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        serde_json::from_str(answer.split_once("\r\n\r\n")?.1).ok()
+    }
+
+    fn query(&self, expression: &str) -> Option<serde_json::Value> {
+        let plain = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+        let encoded = expression.bytes().map(|byte| match plain(&byte) {
+            true => char::from(byte).to_string(),
+            false => format!("%{byte:02X}"),
+        });
+        self.ask(&format!("query?query={}", encoded.collect::<String>()))
+    }
+}
+
+/// The expressions of all panels, as Grafana would send them.
+fn dashboard_queries() -> Vec<String> {
+    let text = std::fs::read(packaged("grafana-dashboard.json")).unwrap();
+    let dashboard: serde_json::Value = serde_json::from_slice(&text).unwrap();
+    let panels = dashboard["panels"].as_array().unwrap().iter();
+    let targets = panels.filter_map(|panel| panel["targets"].as_array()).flatten();
+    let expressions = targets.filter_map(|target| target["expr"].as_str());
+    let filled = |text: &str| text.replace("$instance", ".*").replace("$__rate_interval", "30s");
+    expressions.map(filled).collect()
+}
+
+#[test]
+fn the_queries_of_the_dashboard_and_the_alerts_run_in_prometheus() {
+    let (server, mut client) = used_server();
+    let Some(prometheus) = Prometheus::start(address(&server)) else { return };
+    let root = client.mount(b"/m").unwrap();
+    let rows = |answer: &serde_json::Value| answer["data"]["result"].as_array().map_or(0, Vec::len);
+    let begun = Instant::now();
+    // a rate needs two scrapes
+    let rate = "rate(bowline_calls_total[30s]) > 0";
+    while prometheus.query(rate).is_none_or(|answer| rows(&answer) == 0) {
+        client.getattr(&root).unwrap();
+        assert!(begun.elapsed() < PATIENCE, "no rate: {:?}", prometheus.ask("targets"));
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    let (queries, mut empty) = (dashboard_queries(), Vec::new());
+    for query in &queries {
+        let answer = prometheus.query(query).unwrap();
+        assert_eq!(answer["status"], "success", "{query}: {answer}");
+        if rows(&answer) == 0 {
+            empty.push(query);
+        }
+    }
+    // a server without errors, blocked calls and refusals has no rows of these
+    assert!(queries.len() > 20 && empty.len() * 3 < queries.len(), "{empty:#?}");
+    let rules = prometheus.ask("rules").unwrap();
+    let groups = rules["data"]["groups"].as_array().unwrap();
+    let rules: Vec<_> =
+        groups.iter().flat_map(|group| group["rules"].as_array().unwrap()).collect();
+    assert!(rules.len() > 5 && rules.iter().all(|rule| rule["health"] != "err"), "{rules:#?}");
 }
 
 #[test]

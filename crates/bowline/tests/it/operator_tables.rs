@@ -250,6 +250,28 @@ fn top_shows_current_rates() {
 }
 
 #[test]
+fn names_of_hosts_are_shown_beside_their_addresses() {
+    let server = Server::start(&["m=mem:"]);
+    let mut client = connect(&server);
+    client.mount(b"/m").unwrap();
+    let page = |command: &[&str]| text(&server.ask(command).stdout);
+    // as the machine calls itself
+    let name = sys::name_service::name_of([127, 0, 0, 1].into()).unwrap().unwrap();
+    let beside = format!("127.0.0.1 ({name})");
+    assert!(page(&["clients", "--names"]).contains(&beside), "{}", page(&["clients", "--names"]));
+    assert!(!page(&["clients"]).contains(&name));
+    let conns = page(&["conns", "--names"]);
+    assert!(
+        conns.lines().any(|line| line.starts_with("127.0.0.1:") && line.contains(&name)),
+        "{conns}"
+    );
+    let top = page(&["top", "--once", "--names", "--interval", "0.2"]);
+    assert!(top.contains(&beside), "{top}");
+    let refused = server.ask(&["clients", "--names", "--json"]);
+    assert_eq!(refused.status.code(), Some(2), "JSON has addresses alone");
+}
+
+#[test]
 fn sessions_and_opens_of_version_4_are_shown() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
