@@ -10,8 +10,8 @@ use super::recent_calls::{RecentCalls, rate};
 use super::refusals::{RefusalCount, Refusals, What};
 use super::sealed::SealedService;
 use super::{
-    bench_reports, connection_rows, explain, export_changes, grace_status, hung_calls, limit_warnings, lock_rows,
-    metrics, name_conflicts, process_info, statistics, systemd, v4_rows,
+    bench_reports, connection_rows, explain, export_changes, grace_status, hung_calls,
+    limit_warnings, lock_rows, metrics, name_conflicts, process_info, statistics, systemd, v4_rows,
 };
 use crate::config::{self, ServeConfig};
 use crate::export_specs::{self, ServerUser};

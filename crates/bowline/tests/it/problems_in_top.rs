@@ -99,7 +99,7 @@ fn top_names_a_slow_disk() {
     rig.until_top_says("waits for the disk, nfs v3 READ in /slow for ");
     let calls = text(&rig.server.ask(&["top", "--once", "--view", "calls"]).stdout);
     let call = calls.lines().find(|line| line.starts_with("nfs v3 READ"));
-    assert!(call.is_some_and(|call| call.contains(" in /slow")), "{calls}");
+    assert!(call.is_some_and(|call| call.contains("/slow")), "{calls}");
 }
 
 #[test]
