@@ -158,7 +158,7 @@ fn a_hung_export_is_served_once_its_file_system_answers() {
         let root = rig.mount(&mut client, tree.path()).unwrap();
         assert_eq!(client.lookup(&root, b"a").unwrap().attr.unwrap().size, 4);
     }
-    assert_eq!(rig.log().matches(": served now to ").count(), 3);
+    assert_eq!(rig.log().matches(": now served to ").count(), 3);
 }
 
 /// Handles that clients have of an export stay good over a start in which it hangs.
@@ -460,7 +460,7 @@ fn valid_exports_are_served_despite_invalid_lines() {
     assert!(refused.contains("exports:3:"), "all or nothing: {refused}");
     fs::create_dir(late.to_string()).unwrap();
     until("the directory is served", || server.json("exports")[2]["state"] == "served");
-    assert!(log().contains(&format!("{late}: served now to *")), "{}", log());
+    assert!(log().contains(&format!("{late}: now served to *")), "{}", log());
     let lines = format!("{good} *(rw,insecure)\n{late} *(rw,insecure)\n");
     fs::write(&exports, &lines).unwrap();
     assert!(server.ask(&["reload"]).status.success());
