@@ -35,6 +35,9 @@
     reason = "a failure is the measurement's, the counts are its output"
 )]
 
+#[path = "instructions/locks.rs"]
+mod locks;
+
 #[path = "instructions/version4.rs"]
 mod version4;
 
@@ -86,7 +89,7 @@ const fn counted(name: &'static str, limit: u64, calls: fn(&Served) -> Calls) ->
     Counted { name, limit, calls }
 }
 
-const COUNTED: [Counted; 21] = [
+const COUNTED: [Counted; 23] = [
     counted("null", 575, null),
     counted("getattr", 1_925, getattr),
     counted("lookup", 3_770, lookup),
@@ -99,6 +102,8 @@ const COUNTED: [Counted; 21] = [
     counted("remove", 4_945, remove),
     counted("readdir", 16_895, readdir),
     counted("readdirplus", 72_660, readdirplus),
+    counted("lock", 19_600, locks::lock),
+    counted("unlock", 18_530, locks::unlock),
     counted("sequence4", 2_000, version4::sequence),
     counted("getattr4", 4_615, version4::getattr),
     counted("lookup4", 7_265, version4::lookup),

@@ -1,11 +1,12 @@
 //! A dispatcher over one export: whole records in, whole records out, as a socket would have them.
 
 use super::{Awake, exports};
+use bowline_nfs::nlm::{Nlm, nlm_program};
 use bowline_nfs::{Nfs, NfsSettings, nfs_program};
 use proto::nfs3::{PROGRAM, VERSION};
 use rpc::{
-    AuthSys, DispatchSettings, Dispatcher, LargeArgument, PartialRecord, Peer, Piped, Request,
-    Transport, Verdict,
+    AuthSys, CallId, DispatchSettings, Dispatcher, LargeArgument, Outbound, OutboundCall,
+    PartialRecord, Peer, Piped, Program, Request, Transport, Verdict,
 };
 use std::io::{Read, Write};
 use std::os::fd::AsFd;
@@ -22,6 +23,17 @@ pub struct Dispatched {
     peer: Peer,
     /// Who calls.
     pub user: (u32, u32),
+}
+
+/// Nobody is called: nobody waits for a lock.
+struct NoCalls;
+
+impl Outbound for NoCalls {
+    fn call(&self, _: OutboundCall) -> CallId {
+        CallId(0)
+    }
+
+    fn cancel(&self, _: CallId) {}
 }
 
 impl Dispatched {
@@ -51,7 +63,10 @@ impl Dispatched {
         };
         let nfs = Arc::new(Nfs::new(exports, NfsSettings::default()));
         nfs.settings.set_versions(&"2,3,4.1".parse().unwrap());
-        let dispatcher = Dispatcher::new(vec![Box::new(nfs_program(Arc::clone(&nfs)))], settings);
+        let nlm = Arc::new(Nlm::new(Arc::clone(&nfs), Arc::new(NoCalls), b"server"));
+        let programs: Vec<Box<dyn Program>> =
+            vec![Box::new(nfs_program(Arc::clone(&nfs))), Box::new(nlm_program(nlm))];
+        let dispatcher = Dispatcher::new(programs, settings);
         let peer = Peer {
             addr: "127.0.0.1:700".parse().unwrap(),
             local: "127.0.0.1:2049".parse().unwrap(),
@@ -68,10 +83,15 @@ impl Dispatched {
 
     /// A record of any version.
     pub fn record_of(&self, version: u32, procedure: u32, args: &[u8]) -> Vec<u8> {
+        self.record_to(PROGRAM, version, procedure, args)
+    }
+
+    /// A record to any program.
+    pub fn record_to(&self, program: u32, version: u32, procedure: u32, args: &[u8]) -> Vec<u8> {
         let sys = AuthSys::new(b"test", self.user.0, self.user.1, &[]).unwrap();
         let credential = Some(sys);
         let mut w = Writer::new();
-        w.put(&Request { xid: 7, program: PROGRAM, version, procedure, credential });
+        w.put(&Request { xid: 7, program, version, procedure, credential });
         w.raw(args);
         w.bytes().to_vec()
     }

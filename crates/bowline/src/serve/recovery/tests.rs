@@ -339,3 +339,45 @@ fn a_start_that_could_not_be_stored_is_stored_before_anything_else() {
     let names: Vec<_> = after.boot_clients().into_keys().collect();
     assert_eq!(names, [client(2, 0).name], "the first client is of before the grace period");
 }
+
+/// A disk that takes everything and keeps nothing.
+struct Nothing;
+
+impl Disk for Nothing {
+    fn read(&self) -> Result<Vec<u8>, NotStored> {
+        Ok(Vec::new())
+    }
+
+    fn append(&self, _: &[u8]) -> Result<(), NotStored> {
+        Ok(())
+    }
+
+    fn truncate(&self, _: u64) -> Result<(), NotStored> {
+        Ok(())
+    }
+
+    fn replace(&self, _: &[u8]) -> Result<(), NotStored> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_record_costs_the_same_however_many_hosts_there_are() {
+    let of = |number: u32| {
+        let name = format!("host{number}").into_bytes().into();
+        Record::NsmHost(MonitoredHost { name, ..host(1) })
+    };
+    // the fastest of many: a busy machine holds up some
+    let fastest = |hosts: u32| {
+        let (store, _) = RecoveryStore::open_on(Box::new(Nothing));
+        store.store(&(0..hosts).map(of).collect::<Vec<_>>()).unwrap();
+        let one = |number| {
+            let begun = std::time::Instant::now();
+            store.append(&of(number)).unwrap();
+            begun.elapsed()
+        };
+        (0..50).map(one).min().unwrap()
+    };
+    let (few, many) = (fastest(50), fastest(20_000));
+    assert!(many < few * 20, "{many:?} with many hosts, {few:?} with few");
+}
