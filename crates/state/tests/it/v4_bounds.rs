@@ -33,7 +33,7 @@ fn session(state: &V4State, name: &[u8]) -> SessionId {
     state.create_session(Now(0), &want).unwrap().session
 }
 
-/// Opens of files of their own, with owners as a Linux client names them. `OPENS=1000000` for as many as there may be.
+/// Opens of files of their own, with owners as a Linux client names them. `OPENS=870000` for about as many as few clients may have.
 #[test]
 fn an_open_takes_less_than_its_share_of_memory() {
     let count: u32 = std::env::var("OPENS").map_or(50_000, |count| count.parse().unwrap());
