@@ -202,6 +202,30 @@ fn ganesha_answers_every_load() {
     }
 }
 
+#[test]
+fn ganesha_answers_every_load_of_version_4() {
+    let scratch = ScratchDir::new().unwrap();
+    tree(&scratch);
+    let network = match Namespace::new("loads4") {
+        Ok(network) => network,
+        Err(error) => return skip(Missing::Namespaces, error),
+    };
+    let (export, place) = (scratch.path().join("export"), Placement::inside(&network));
+    match ganesha::start_with_version4(&export, &place) {
+        Ok(server) => network
+            .run(|| {
+                for version in [Version::V40, Version::V41, Version::V42] {
+                    all_workloads(&server, version, &scratch);
+                }
+            })
+            .unwrap(),
+        Err(error @ (ServerError::Unable(_) | ServerError::NotInstalled { .. })) => {
+            skip(Missing::Program, error);
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
 fn bowline(args: &[&str]) -> (i32, String, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_bowline")).args(args).output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
