@@ -14,6 +14,7 @@ use super::plan::{Pace, Plan, SLOT_BITS};
 use super::reply::{self, Reply};
 use super::version4::State4;
 use std::net::SocketAddr;
+use std::time::{SystemTime, UNIX_EPOCH};
 use xdr::Writer;
 
 /// The part of an xid that is the slot.
@@ -72,6 +73,15 @@ impl Arrivals {
     }
 }
 
+/// A server's reply cache must not take a call of one run for the same call of another, over a new connection: xids rise
+/// with the time, by more than the calls that a client makes in it.
+fn first_sequence() -> u32 {
+    const CALLS_PER_MS: u128 = 64;
+    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let calls = since_epoch.as_millis().wrapping_mul(CALLS_PER_MS);
+    u32::try_from(calls & u128::from(u32::MAX >> SLOT_BITS)).unwrap_or(0)
+}
+
 impl SimClient {
     pub(crate) fn new(
         plan: &Plan,
@@ -101,8 +111,6 @@ impl SimClient {
                 Some(arrivals)
             }
         };
-        // a server with a reply cache must not mistake one run's xids for another's
-        let sequence = u32::try_from(plan.seed & 0xfff).unwrap_or(0) << 8;
         Self {
             number,
             server,
@@ -112,7 +120,7 @@ impl SimClient {
             slots: (0..plan.depth).map(slot).collect(),
             free: (0..plan.depth).rev().collect(),
             resting: Vec::with_capacity(plan.depth),
-            sequence,
+            sequence: first_sequence(),
             arrivals,
             heard_ns: 0,
         }
