@@ -148,6 +148,9 @@ pub struct Status {
     pub privileged: bool,
     /// The user id that it runs as.
     pub uid: u32,
+    /// What the process has given up that serving does not need; `off` if it has kept it.
+    #[serde(default)]
+    pub sandbox: String,
     /// Its state directory.
     pub state_dir: String,
     /// How portmappers know it, for example `registered with rpcbind`.

@@ -17,6 +17,7 @@ mod plan;
 mod recording;
 mod reply;
 mod report;
+mod sec;
 mod setup;
 mod sim_client;
 mod socket;
@@ -31,9 +32,11 @@ pub use op::{Op, Version};
 pub use plan::{CLIENTS_MAX, DEPTH_MAX, Pace, Plan, Proto, Stable, Workload};
 pub(crate) use plan::{FILE_BYTES, FILES};
 pub use report::{Fairness, Latency, LoadReport, OpReport, ServerCost, ServerReport};
+pub use sec::Sec;
 
 use call::CallTemplate;
 use counters::ThreadCounters;
+use sec::Protection;
 use sim_client::SimClient;
 use socket::ClientSocket;
 use std::sync::Arc;
@@ -74,6 +77,7 @@ fn identity(plan: &Plan, client: usize) -> client::Identity {
 fn connect_all(plan: &Plan, file_set: &Arc<FileSet>) -> Result<Vec<Vec<Client>>, LoadError> {
     let threads = plan.threads.clamp(1, plan.clients);
     let per_thread = plan.clients.div_ceil(threads);
+    let protection = Protection::of(plan)?;
     let mut dealt: Vec<Vec<Client>> = Vec::with_capacity(threads);
     for client in 0..plan.clients {
         let index = client.checked_rem(plan.servers.len()).unwrap_or(0);
@@ -82,9 +86,11 @@ fn connect_all(plan: &Plan, file_set: &Arc<FileSet>) -> Result<Vec<Vec<Client>>,
             Some(port) => (server.ip(), port).into(),
             None => server,
         };
-        let socket = ClientSocket::open(plan, client, server)?;
+        let (socket, caller) = ClientSocket::open(plan, client, server, &protection)?;
         let identity = identity(plan, client);
-        let template = CallTemplate::new(plan.version, &identity, plan.proto == Proto::Tcp)
+        // a protected call gets its record mark when it is protected
+        let marked = plan.proto == Proto::Tcp && caller.is_none();
+        let template = CallTemplate::new(plan.version, &identity, marked)
             .with_fragments(plan.fragment as usize);
         let state = if plan.version.opens() {
             let failed = |source| LoadError::Io { doing: "a socket's mode", source };
@@ -97,7 +103,8 @@ fn connect_all(plan: &Plan, file_set: &Arc<FileSet>) -> Result<Vec<Vec<Client>>,
         };
         let number = client.checked_rem(per_thread).unwrap_or(0);
         let generator = generator::of(plan, file_set, client);
-        let sim = SimClient::new(plan, client, number, server, (template, state), generator);
+        let sim = SimClient::new(plan, client, number, server, (template, state), generator)
+            .protected_by(caller);
         if number == 0 {
             dealt.push(Vec::with_capacity(per_thread));
         }

@@ -95,10 +95,14 @@ pub const TABLES: [(&str, &[Column]); 15] = [
 pub const COUNTERS: &str = "counters";
 
 /// The lines of `bowline status`, below the version.
-pub const STATUS: [Column; 16] = [
+pub const STATUS: [Column; 17] = [
     left(
         "process",
         "Process id, the user that it runs as, and whether calls run as each client's own user",
+    ),
+    left(
+        "sandbox",
+        "What the process has given up that serving does not need: the setting sandbox",
     ),
     left("up", "Time since the start"),
     left("listens on", "Addresses and ports that it listens on"),

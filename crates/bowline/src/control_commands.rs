@@ -506,6 +506,7 @@ fn status_values(s: &Status) -> [String; STATUS.len()] {
     let (bytes_in, bytes_out) = (admin::bytes(s.bytes_in), admin::bytes(s.bytes_out));
     [
         format!("{}, user {}, {rights}", s.pid, s.uid),
+        s.sandbox.clone(),
         admin::duration_s(s.uptime_s),
         s.listen.join(", "),
         s.portmap.clone(),

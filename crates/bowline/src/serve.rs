@@ -7,6 +7,7 @@ mod audit;
 mod backends;
 mod bench_reports;
 mod client_replies;
+mod confinement;
 mod connection_rows;
 mod control;
 mod crossed_exports;

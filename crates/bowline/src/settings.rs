@@ -8,12 +8,14 @@ mod audit;
 mod byte_size;
 mod clap_parsers;
 mod row;
+mod sandbox;
 mod setting_type;
 mod table;
 mod tcp_buffers;
 mod tls;
 
 pub use audit::AuditFile;
+pub use sandbox::Sandbox;
 pub use tls::TlsDemand;
 
 pub use apply_tcp_buffers::{check_at_start as check_tcp_buffers, size_exports};

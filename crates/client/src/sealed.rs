@@ -40,9 +40,19 @@ pub fn probe(
     timeout: Duration,
     (program, version): (u32, u32),
 ) -> Result<TcpStream, SealError> {
-    let peer = format!("{addr} (tcp)");
-    let io = |source| Error::Io { peer: peer.clone(), source };
-    let mut stream = TcpStream::connect_timeout(&addr, timeout).map_err(io)?;
+    let io = |source| Error::Io { peer: format!("{addr} (tcp)"), source };
+    let stream = TcpStream::connect_timeout(&addr, timeout).map_err(io)?;
+    ask(stream, addr, timeout, (program, version))
+}
+
+/// Asks on a connection, which is then one to begin TLS on.
+fn ask(
+    mut stream: TcpStream,
+    addr: SocketAddr,
+    timeout: Duration,
+    (program, version): (u32, u32),
+) -> Result<TcpStream, SealError> {
+    let io = |source| Error::Io { peer: format!("{addr} (tcp)"), source };
     stream.set_nodelay(true).map_err(io)?;
     stream.set_read_timeout(Some(timeout)).map_err(io)?;
     stream.set_write_timeout(Some(timeout)).map_err(io)?;
@@ -78,4 +88,18 @@ pub fn connect(
     (client, name): (&ClientTls, &str),
 ) -> Result<ClientStream<TcpStream>, SealError> {
     Ok(ClientStream::connect(probe(addr, timeout, program)?, client, name)?)
+}
+
+/// The same on a connection of the caller's, such as one from a reserved port; `addr` is for the error's text.
+///
+/// # Errors
+/// [`SealError`].
+pub fn begin(
+    stream: TcpStream,
+    addr: SocketAddr,
+    timeout: Duration,
+    program: (u32, u32),
+    (client, name): (&ClientTls, &str),
+) -> Result<ClientStream<TcpStream>, SealError> {
+    Ok(ClientStream::connect(ask(stream, addr, timeout, program)?, client, name)?)
 }

@@ -154,6 +154,16 @@ impl Messages for LibraryMessages {
     }
 }
 
+/// The per-message protection of a context that this side has initiated, by this program.
+///
+/// # Errors
+/// The encryption type is not an AES type, or the library does not export its keys.
+pub(crate) fn initiator_messages(context: MessageContext) -> Result<Box<dyn Messages>, String> {
+    let keys = context.into_keys().map_err(|error| error.text)?;
+    let messages = OwnMessages::new(&keys).ok_or("the encryption type is not an AES type")?;
+    Ok(Box::new(messages))
+}
+
 /// The per-message protection of a context, by this program or by the library.
 ///
 /// # Errors

@@ -190,6 +190,16 @@ impl<'c> Caller<'c> {
         self.enter(export, fid)
     }
 
+    /// The same whatever the flavour of the call is. For what needs no permission of a user.
+    ///
+    /// # Errors
+    /// As [`Caller::open_v4`]; [`Refused::Flavor`] for the channel only.
+    pub fn open_whatever_flavor(&self, filehandle: &[u8]) -> Result<Object<'_>, Refused> {
+        let (export, fid) = self.table.open_v4(filehandle)?;
+        let options = self.client_options(export)?;
+        self.accepted_object(export, options, fid)
+    }
+
     /// An object that was not named by a handle: the root of an export that is walked into, a node of the pseudo file
     /// system.
     ///

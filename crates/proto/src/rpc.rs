@@ -32,6 +32,10 @@ pub mod flavor {
     pub const AUTH_DH: u32 = 3;
     /// GSS-API (RFC 2203).
     pub const RPCSEC_GSS: u32 = 6;
+    /// Kerberos with RPCSEC_GSS, messages signed: what MNT and SECINFO call it (RFC 2623 §2.2.1).
+    pub const KRB5I: u32 = 390_004;
+    /// The same, messages encrypted.
+    pub const KRB5P: u32 = 390_005;
 }
 
 /// A flavour and a body that only the flavour understands (RFC 5531 §8.2).

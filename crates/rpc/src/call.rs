@@ -161,6 +161,11 @@ impl WayBack<'_> {
     pub fn channel(&self) -> Option<Arc<dyn BackChannel>> {
         self.0?.back_channel()
     }
+
+    /// As [`Call::conn`].
+    pub fn conn(&self) -> Option<ConnId> {
+        self.0?.conn()
+    }
 }
 
 /// Counts the operations inside a call: see [`Call::count_operation`].

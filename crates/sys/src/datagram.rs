@@ -37,6 +37,7 @@
 //! these, whoever else has the port on an interface. So they are also marked `SO_REUSEADDR`, as is
 //! each new socket while it is bound: two that are so marked are no matter to each other.
 
+use crate::identity::{Capability, with};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6, UdpSocket};
@@ -371,7 +372,7 @@ pub fn size_buffers(socket: &UdpSocket, bytes: usize) -> io::Result<()> {
     for (force, plain) in
         [(libc::SO_RCVBUFFORCE, libc::SO_RCVBUF), (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF)]
     {
-        if set_int(socket, force, asked).is_err() {
+        if with(Capability::NetAdmin, || set_int(socket, force, asked)).is_err() {
             set_int(socket, plain, asked)?;
         }
     }

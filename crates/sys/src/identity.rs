@@ -269,16 +269,38 @@ pub fn keep_fs_ids() -> io::Result<()> {
 /// A capability that the server asks about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Capability {
+    /// Give files to another user.
+    Chown = 0,
     /// Override permissions: what lets root serve others' files.
     DacOverride = 1,
     /// Open files by handle.
     DacReadSearch = 2,
+    /// Change the mode and the times of others' files.
+    Fowner = 3,
+    /// Keep set-user-ID and set-group-ID bits.
+    Fsetid = 4,
     /// Change a thread's groups.
     SetGid = 6,
     /// Change a thread's user.
     SetUid = 7,
+    /// Bind ports below 1024.
+    NetBindService = 10,
+    /// Make socket buffers larger than the sysctls allow.
+    NetAdmin = 12,
+    /// Ask for others' quotas, open what a mount point covers; much else besides.
+    SysAdmin = 21,
     /// Ignore quotas and reserved blocks.
     SysResource = 24,
+    /// Make device nodes.
+    Mknod = 27,
+    /// Take leases on others' files.
+    Lease = 28,
+}
+
+impl Capability {
+    const fn bit(self) -> u32 {
+        1 << self as u32
+    }
 }
 
 #[repr(C)]
@@ -308,7 +330,51 @@ fn capabilities() -> io::Result<[Data; 2]> {
 
 /// Whether the calling thread has a capability now.
 pub fn has(capability: Capability) -> bool {
-    capabilities().is_ok_and(|[low, _]| low.effective & (1 << capability as u32) != 0)
+    capabilities().is_ok_and(|[low, _]| low.effective & capability.bit() != 0)
+}
+
+/// Gives up all capabilities but these, for the calling thread and those that it starts: the `effective` ones are in
+/// force, and those `on_demand` only inside of [`with`]. None comes that the process has not. How many there are then.
+///
+/// # Errors
+/// What the kernel says.
+pub(crate) fn keep_only(effective: &[Capability], on_demand: &[Capability]) -> io::Result<u32> {
+    let bits = |all: &[Capability]| all.iter().fold(0, |bits, one| bits | one.bit());
+    let [low, _] = capabilities()?;
+    let permitted = low.permitted & (bits(effective) | bits(on_demand));
+    let kept = Data { effective: permitted & bits(effective), permitted, inheritable: 0 };
+    set_capabilities([kept, Data::default()])?;
+    Ok(permitted.count_ones())
+}
+
+/// Runs `call` with a capability in force, if the process has kept it for such calls.
+pub(crate) fn with<T>(capability: Capability, call: impl FnOnce() -> T) -> T {
+    /// What the thread had before.
+    struct Lower([Data; 2]);
+
+    impl Drop for Lower {
+        fn drop(&mut self) {
+            // less than it has is always granted
+            let _ = set_capabilities(self.0);
+        }
+    }
+
+    let Ok(before) = capabilities() else { return call() };
+    let [mut low, high] = before;
+    let is_missing = low.effective & capability.bit() == 0;
+    if !is_missing || low.permitted & capability.bit() == 0 {
+        return call();
+    }
+    low.effective |= capability.bit();
+    let _lower = set_capabilities([low, high]).is_ok().then_some(Lower(before));
+    call()
+}
+
+fn set_capabilities(data: [Data; 2]) -> io::Result<()> {
+    let mut header = Header { version: VERSION_3, pid: 0 };
+    // SAFETY: header and data have the kernel's layout for version 3.
+    let status = unsafe { libc::syscall(libc::SYS_capset, &raw mut header, data.as_ptr()) };
+    if status == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Gives up `CAP_SYS_RESOURCE` for the calling thread and those that it starts, so that quotas and
@@ -318,12 +384,9 @@ pub fn has(capability: Capability) -> bool {
 /// The kernel's error.
 pub fn drop_resource_capability() -> io::Result<()> {
     let mut data = capabilities()?;
-    let mut header = Header { version: VERSION_3, pid: 0 };
     let [low, _] = &mut data;
-    low.effective &= !(1 << Capability::SysResource as u32);
-    // SAFETY: header and data have the kernel's layout for version 3.
-    let status = unsafe { libc::syscall(libc::SYS_capset, &raw mut header, data.as_ptr()) };
-    if status == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    low.effective &= !Capability::SysResource.bit();
+    set_capabilities(data)
 }
 
 #[cfg(test)]

@@ -33,6 +33,7 @@ pub mod pipe;
 pub mod prefetch;
 pub mod quota;
 pub mod required_calls;
+pub mod sandbox;
 pub mod signal;
 pub mod snapshot;
 pub mod socket;

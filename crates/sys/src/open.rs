@@ -3,6 +3,7 @@
 //! Nothing here follows a symbolic link in a last component, and nothing keeps a controlling
 //! terminal or survives an exec.
 
+use crate::identity::{Capability, with};
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 use rustix::mount::OpenTreeFlags;
@@ -142,7 +143,7 @@ pub fn open_covered(dir: BorrowedFd<'_>, name: &[u8]) -> io::Result<OwnedFd> {
     let flags = OpenTreeFlags::OPEN_TREE_CLONE
         | OpenTreeFlags::OPEN_TREE_CLOEXEC
         | OpenTreeFlags::AT_EMPTY_PATH;
-    let copy = rustix::mount::open_tree(dir, c"", flags)?;
+    let copy = with(Capability::SysAdmin, || rustix::mount::open_tree(dir, c"", flags))?;
     open_entry(copy.as_fd(), name, How::Path, false)
 }
 

@@ -1,5 +1,6 @@
 //! Disk quotas, as the kernel keeps them: quotactl_fd(2), Linux 5.14.
 
+use crate::identity::{Capability, with};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
@@ -37,7 +38,7 @@ pub struct Quota {
 }
 
 /// `Q_GETQUOTA` (linux/quota.h).
-const GET: u32 = 0x80_0007;
+pub(crate) const GET: u32 = 0x80_0007;
 /// Bytes of a block, in which the limits are counted (`QIF_DQBLKSIZE`).
 const BLOCK: u64 = 1024;
 
@@ -71,7 +72,8 @@ pub fn get(fd: BorrowedFd<'_>, kind: Kind, id: u32) -> io::Result<Option<Quota>>
     let mut raw = Raw::default();
     let (fd, written) = (fd.as_raw_fd(), &raw mut raw);
     // SAFETY: `raw` has the layout of the kernel's structure, which this command writes, and outlives the call.
-    let status = unsafe { libc::syscall(libc::SYS_quotactl_fd, fd, command, id, written) };
+    let ask = || unsafe { libc::syscall(libc::SYS_quotactl_fd, fd, command, id, written) };
+    let status = with(Capability::SysAdmin, ask);
     if status == 0 {
         return Ok(Some(convert(&raw)));
     }

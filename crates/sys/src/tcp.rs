@@ -3,6 +3,7 @@
 //! Sizes here are the kernel's own, with its overhead for each packet: SO_RCVBUF and SO_SNDBUF
 //! give twice what they are asked for (socket(7)).
 
+use crate::identity::{Capability, with};
 use std::io;
 use std::mem::size_of;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -126,7 +127,8 @@ pub fn fix_buffer(socket: impl AsFd, side: Side, bytes: u32) -> io::Result<Grant
         Side::Send => (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF),
     };
     let bytes = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX);
-    match set_int(&socket, libc::SOL_SOCKET, force, bytes) {
+    let forced = with(Capability::NetAdmin, || set_int(&socket, libc::SOL_SOCKET, force, bytes));
+    match forced {
         Ok(()) => Ok(Granted::Forced),
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
             set_int(&socket, libc::SOL_SOCKET, plain, bytes)?;
@@ -192,12 +194,21 @@ pub fn let_window_grow(socket: impl AsFd, bytes: u32) -> io::Result<()> {
 pub fn set_congestion(socket: impl AsFd, name: &str) -> io::Result<()> {
     let fd = socket.as_fd().as_raw_fd();
     let len = libc::socklen_t::try_from(name.len()).unwrap_or(0);
-    // SAFETY: the pointer is to `len` bytes that outlive the call.
-    let done = unsafe {
-        let value = name.as_ptr().cast();
-        libc::setsockopt(fd, libc::IPPROTO_TCP, libc::TCP_CONGESTION, value, len)
+    let set = || {
+        // SAFETY: the pointer is to `len` bytes that outlive the call.
+        let done = unsafe {
+            let value = name.as_ptr().cast();
+            libc::setsockopt(fd, libc::IPPROTO_TCP, libc::TCP_CONGESTION, value, len)
+        };
+        if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     };
-    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    match set() {
+        // one that the sysctl does not give to everybody
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            with(Capability::NetAdmin, set)
+        }
+        done => done,
+    }
 }
 
 /// Tries whether a connection could have a congestion control, with a socket that goes nowhere.

@@ -4,6 +4,7 @@
 //!   what all threads of a process share: limits, credentials, memory, descriptors.
 //! * [`skip()`] reports a test that cannot run here.
 //! * [`FuseTree`] is a file system whose operations hang or fail.
+//! * [`Realm`] is a Kerberos realm with its KDC.
 //! * [`is_root`] says whether tests that need root can run.
 #![allow(
     clippy::unwrap_used,
@@ -12,9 +13,11 @@
 )]
 
 mod fuse;
+mod realm;
 mod skip;
 
 pub use fuse::{FuseTree, Op as FuseOp};
+pub use realm::Realm;
 pub use skip::{ABSENT_IN_CI, Missing, log, skip};
 
 use std::os::unix::fs::MetadataExt;

@@ -72,6 +72,13 @@ impl<S> ClientStream<S> {
         &self.stream
     }
 
+    /// The stream, the session, and what was opened and not read. Nothing of a record may have been received that has not
+    /// been given to the session, which is so between two reads.
+    pub fn into_parts(mut self) -> (S, Box<Session>, Vec<u8>) {
+        self.plain.drain(..self.read.min(self.plain.len()));
+        (self.stream, self.session, self.plain)
+    }
+
     /// The cipher suite.
     pub fn suite(&self) -> String {
         self.session.suite()

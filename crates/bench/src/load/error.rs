@@ -70,6 +70,14 @@ pub enum LoadError {
         /// Calls under way.
         depth: usize,
     },
+    /// Calls cannot be protected as they are to be.
+    #[error("--sec {sec}: {why}")]
+    Protection {
+        /// The protection.
+        sec: &'static str,
+        /// What is missing, or what the server or the library says.
+        why: String,
+    },
     /// A connection ended while calls were under way.
     #[error("{server} closed a connection with {missing} calls unanswered: did the server die?")]
     Died {

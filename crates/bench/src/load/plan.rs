@@ -1,6 +1,7 @@
 //! What load is to be made: everything that a person can choose, as types that cannot be wrong.
 
 use super::op::Version;
+use super::sec::Sec;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -214,6 +215,10 @@ pub struct Plan {
     pub version: Version,
     /// Transport.
     pub proto: Proto,
+    /// How calls are protected.
+    pub sec: Sec,
+    /// The server's name in its principal and its certificate.
+    pub server_name: String,
     /// What the clients do.
     pub workload: Workload,
     /// Simulated clients, each with a socket and an identity of its own.
@@ -272,6 +277,8 @@ impl Plan {
             export: export.to_owned(),
             version: Version::V3,
             proto: Proto::Tcp,
+            sec: Sec::Sys,
+            server_name: server.ip().to_string(),
             workload,
             clients: 1,
             depth: 1,
@@ -333,7 +340,7 @@ impl Plan {
         {
             return Err(format!("a rate of {rate} calls/s: more than 0"));
         }
-        Ok(())
+        self.sec.check(self)
     }
 }
 

@@ -80,6 +80,9 @@ pub struct LoadReport {
     pub version: String,
     /// Transport.
     pub proto: String,
+    /// How calls were protected.
+    #[serde(default)]
+    pub sec: String,
     /// What was mounted.
     pub export: String,
     /// Simulated clients.
@@ -244,6 +247,7 @@ pub(super) fn report(
         workload: plan.workload.name().to_owned(),
         version: plan.version.name().to_owned(),
         proto: plan.proto.name().to_owned(),
+        sec: plan.sec.name().to_owned(),
         export: plan.export.clone(),
         clients: plan.clients,
         depth: plan.depth,

@@ -13,8 +13,10 @@ use super::error::LoadError;
 use super::op::Version;
 use super::pattern;
 use super::plan::Plan;
+use super::sec::Protection;
 use calls::SetupCalls;
-use client::Fh;
+use client::{Client, Fh, Identity};
+use std::net::{SocketAddr, TcpStream};
 
 /// NFS3ERR_EXIST, NFSERR_EXIST and NFS4ERR_EXIST.
 const EXIST: u32 = 17;
@@ -26,10 +28,26 @@ pub(crate) struct SetupClient {
     calls: Box<dyn SetupCalls>,
 }
 
+/// Connects, inside of TLS if the load is: the export may demand it.
+fn connect_sealed(addr: SocketAddr, plan: &Plan) -> Result<Client, LoadError> {
+    let protection = Protection::of_connection(plan)?;
+    if matches!(protection, Protection::None) {
+        return Ok(connect(addr, plan)?);
+    }
+    let failed = |source| LoadError::Connect { client: 0, server: addr, source };
+    let stream = sys::outgoing::connect_reserved(addr)
+        .or_else(|_| TcpStream::connect_timeout(&addr, plan.timeout))
+        .map_err(failed)?;
+    let stream = protection.sealed(plan, stream, addr)?;
+    let mut client = Client::over_tls(stream, plan.timeout);
+    client.set_identity(Some(Identity::new(plan.uid, plan.uid)));
+    Ok(client)
+}
+
 impl SetupClient {
     pub(super) fn connect(plan: &Plan) -> Result<Self, LoadError> {
         let first = plan.servers.first().ok_or_else(|| LoadError::Plan("no server".into()))?;
-        let client = connect(*first, plan)?;
+        let client = connect_sealed(*first, plan)?;
         let calls: Box<dyn SetupCalls> = match plan.version {
             Version::V2 => Box::new(version2::Calls::new(client)),
             Version::V3 => Box::new(version3::Calls::new(client, plan.proto)),

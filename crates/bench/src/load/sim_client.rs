@@ -13,6 +13,7 @@ use super::op::Op;
 use super::plan::{Pace, Plan, SLOT_BITS};
 use super::reply::{self, Reply};
 use super::version4::State4;
+use gss::Caller;
 use std::net::SocketAddr;
 use std::time::{SystemTime, UNIX_EPOCH};
 use xdr::Writer;
@@ -31,6 +32,8 @@ pub(crate) struct Slot {
     pub again_ns: u64,
     pub tries: u32,
     pub record: Writer,
+    /// The call's number in its context.
+    protected: u32,
 }
 
 /// A simulated client without its socket.
@@ -41,6 +44,8 @@ pub(crate) struct SimClient {
     template: CallTemplate,
     /// What the client has at a server of version 4.
     state: Option<State4>,
+    /// The context that protects calls, and a call before it is protected.
+    caller: Option<(Caller, Writer)>,
     generator: Box<dyn CallGenerator>,
     pub slots: Vec<Slot>,
     free: Vec<usize>,
@@ -99,6 +104,7 @@ impl SimClient {
             again_ns: 0,
             tries: 0,
             record: Writer::new(),
+            protected: 0,
         };
         let arrivals = match plan.pace {
             Pace::Closed => None,
@@ -116,6 +122,7 @@ impl SimClient {
             server,
             template,
             state,
+            caller: None,
             generator,
             slots: (0..plan.depth).map(slot).collect(),
             free: (0..plan.depth).rev().collect(),
@@ -129,6 +136,13 @@ impl SimClient {
     /// What the client has at a server of version 4, if nothing is under way.
     pub(crate) fn into_state(self) -> Option<State4> {
         if self.under_way() == 0 { self.state } else { None }
+    }
+
+    /// Protects its calls by a context; the template's have no record mark then.
+    #[must_use]
+    pub(crate) fn protected_by(mut self, caller: Option<Caller>) -> Self {
+        self.caller = caller.map(|caller| (caller, Writer::new()));
+        self
     }
 
     /// Calls that have no reply yet.
@@ -176,9 +190,14 @@ impl SimClient {
             slot.xid = (self.sequence << SLOT_BITS) | low_bits;
             (slot.busy, slot.op, slot.from_ns, slot.tries) = (true, call.op(), from_ns, 0);
             let state = self.state.as_mut().map(|state| (state, index));
-            match out {
-                Some(out) => self.template.put(out, slot.xid, &call, state),
-                None => {
+            match (out, &mut self.caller) {
+                (Some(out), Some((caller, plain))) => {
+                    plain.clear();
+                    self.template.put(plain, slot.xid, &call, state);
+                    slot.protected = put_protected(out, caller, plain.bytes());
+                }
+                (Some(out), None) => self.template.put(out, slot.xid, &call, state),
+                (None, _) => {
                     slot.record.clear();
                     self.template.put(&mut slot.record, slot.xid, &call, state);
                 }
@@ -231,8 +250,17 @@ impl SimClient {
             return Ok(());
         };
         let (op, from_ns) = (slot.op, slot.from_ns);
+        let mut buffer = Vec::new();
+        let plain = match &self.caller {
+            None => record,
+            Some((caller, _)) => {
+                caller.open(slot.protected, record, &mut buffer).map_err(|error| {
+                    LoadError::Garbage { server: self.server, what: error.to_string() }
+                })?
+            }
+        };
         let state = self.state.as_mut().map(|state| (state, index));
-        let reply = reply::read(record, self.template.version(), op, state).map_err(garbage)?;
+        let reply = reply::read(plain, self.template.version(), op, state).map_err(garbage)?;
         slot.busy = false;
         let (status, body) = match &reply {
             Reply::Result { status, body } => (*status, body),
@@ -254,4 +282,15 @@ impl SimClient {
         self.release(index);
         Ok(())
     }
+}
+
+/// Appends a call as a protected record; its number.
+fn put_protected(out: &mut Writer, caller: &mut Caller, plain: &[u8]) -> u32 {
+    let mark = out.mark();
+    out.u32(0);
+    let start = out.mark();
+    // what the template writes is a call, and our own protection does not fail
+    let number = caller.protect(plain, out).unwrap_or_default();
+    out.patch_u32(mark, rpc::record::mark(out.written_since(start)).unwrap_or(0));
+    number
 }

@@ -1,16 +1,19 @@
-//! The socket of a simulated client: a connection with record marking, or datagrams.
+//! The socket of a simulated client: a connection with record marking, in the clear or sealed by TLS, or datagrams.
 //!
 //! Invariant: `out` of a connection is sent in order, and the rest of it waits for the socket.
 
 use super::counters::ThreadCounters;
 use super::error::LoadError;
 use super::plan::{Plan, Proto};
+use super::sec::Protection;
 use super::sim_client::SimClient;
 use client::RECORD_MAX;
+use gss::Caller;
 use rpc::record::{Partial, Record, RecordError};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
+use tls::Session;
 use xdr::Writer;
 
 /// How often a datagram is retransmitted before its call times out.
@@ -30,7 +33,20 @@ pub(crate) struct Stream {
     partial: Partial,
     out: Writer,
     sent: usize,
+    sealed: Option<Box<Sealed>>,
 }
+
+/// The session of a connection that is sealed. What is sealed waits in `records`, and `Stream::sent` counts in those.
+struct Sealed {
+    session: Box<Session>,
+    /// What is received, records.
+    incoming: Vec<u8>,
+    plain: Vec<u8>,
+    records: Vec<u8>,
+}
+
+/// Bytes that a sealed connection receives at once.
+const SEALED_BYTES: usize = 256 << 10;
 
 /// The result of sending.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,8 +58,13 @@ pub(crate) enum Flush {
 }
 
 impl ClientSocket {
-    /// Connects client number `client`.
-    pub(crate) fn open(plan: &Plan, client: usize, server: SocketAddr) -> Result<Self, LoadError> {
+    /// Connects client number `client`; its context, if calls are protected by one.
+    pub(crate) fn open(
+        plan: &Plan,
+        client: usize,
+        server: SocketAddr,
+        protection: &Protection,
+    ) -> Result<(Self, Option<Caller>), LoadError> {
         let reserved = plan.reserved_ports.unwrap_or(false);
         let failed = |source| LoadError::Connect { client: client + 1, server, source };
         match plan.proto {
@@ -53,8 +74,11 @@ impl ClientSocket {
                 } else {
                     TcpStream::connect_timeout(&server, plan.timeout)
                 };
-                let socket = socket.map_err(failed)?;
-                Stream::new(socket).map(Self::Stream).map_err(failed)
+                let mut socket = socket.map_err(failed)?;
+                let caller = protection.caller(plan, &mut socket)?;
+                let (socket, session) = protection.session(plan, socket, server)?;
+                let stream = Stream::new(socket, session).map_err(failed)?;
+                Ok((Self::Stream(stream), caller))
             }
             Proto::Udp => {
                 let socket = if reserved {
@@ -70,7 +94,7 @@ impl ClientSocket {
                     .connect(server)
                     .and_then(|()| socket.set_nonblocking(true))
                     .map_err(failed)?;
-                Ok(Self::Datagrams(socket))
+                Ok((Self::Datagrams(socket), None))
             }
         }
     }
@@ -207,12 +231,16 @@ fn died(client: &SimClient) -> LoadError {
 }
 
 impl Stream {
-    fn new(socket: TcpStream) -> io::Result<Self> {
+    fn new(socket: TcpStream, session: Option<Box<Session>>) -> io::Result<Self> {
         socket.set_nodelay(true)?;
         socket.set_nonblocking(true)?;
         // thousands of connections in TIME_WAIT would fill the port range
         sys::outgoing::reset_on_close(&socket)?;
-        Ok(Self { socket, partial: Partial::new(), out: Writer::new(), sent: 0 })
+        let sealed = session.map(|session| {
+            let incoming = vec![0; SEALED_BYTES];
+            Box::new(Sealed { session, incoming, plain: Vec::new(), records: Vec::new() })
+        });
+        Ok(Self { socket, partial: Partial::new(), out: Writer::new(), sent: 0, sealed })
     }
 
     fn receive(
@@ -222,8 +250,9 @@ impl Stream {
         now_ns: impl Fn() -> u64,
         mut counters: Option<&mut ThreadCounters>,
     ) -> Result<(), LoadError> {
-        let garbage =
-            |server| move |e: RecordError| LoadError::Garbage { server, what: e.to_string() };
+        if self.sealed.is_some() {
+            return self.receive_sealed(client, now_ns, counters);
+        }
         loop {
             // a long record is received directly into its buffer, everything else into the scratch
             let (got, room, straight) = match self.partial.space() {
@@ -243,15 +272,45 @@ impl Stream {
                 self.partial.received(got);
                 input = &[];
             }
-            while let Some(record) =
-                self.partial.next(&mut input, RECORD_MAX).map_err(garbage(client.server))?
-            {
-                client.record(&record, now, counters.as_deref_mut())?;
-                if let Record::Joined(mut memory) = record {
-                    self.partial.reuse(&mut memory);
-                }
-            }
+            records(&mut self.partial, input, client, now, counters.as_deref_mut())?;
             if got < room {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Receives from a sealed connection.
+    fn receive_sealed(
+        &mut self,
+        client: &mut SimClient,
+        now_ns: impl Fn() -> u64,
+        mut counters: Option<&mut ThreadCounters>,
+    ) -> Result<(), LoadError> {
+        let Some(sealed) = self.sealed.as_deref_mut() else { return Ok(()) };
+        let Sealed { session, incoming, plain, records: outgoing } = sealed;
+        loop {
+            let kept = session.kept();
+            let room = incoming.get_mut(kept..).unwrap_or_default();
+            let got = match self.socket.read(room) {
+                Ok(0) => return Err(died(client)),
+                Ok(got) => got,
+                Err(e) if e.kind() == ErrorKind::Interrupted => continue,
+                Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Err(_) => return Err(died(client)),
+            };
+            let (now, full) = (now_ns(), got == room.len());
+            session.put_kept(incoming);
+            let received = incoming.get_mut(..kept.saturating_add(got)).unwrap_or_default();
+            plain.resize(received.len(), 0);
+            let opened = session.open(received, plain, outgoing).map_err(|error| {
+                LoadError::Garbage { server: client.server, what: error.to_string() }
+            })?;
+            let input = plain.get(..opened.len).unwrap_or_default();
+            records(&mut self.partial, input, client, now, counters.as_deref_mut())?;
+            if opened.ended {
+                return Err(died(client));
+            }
+            if !full {
                 return Ok(());
             }
         }
@@ -259,16 +318,55 @@ impl Stream {
 
     /// Sends what is in `out`, as far as the socket accepts it.
     fn flush(&mut self) -> io::Result<Flush> {
-        while let Some(rest) = self.out.bytes().get(self.sent..).filter(|rest| !rest.is_empty()) {
-            match self.socket.write(rest) {
-                Ok(sent) => self.sent += sent,
-                Err(e) if e.kind() == ErrorKind::Interrupted => {}
-                Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(Flush::Blocked),
-                Err(e) => return Err(e),
-            }
+        let Self { socket, out, sent, sealed, .. } = self;
+        let Some(Sealed { session, records, .. }) = sealed.as_deref_mut() else {
+            return flush_all(socket, out.bytes(), sent).inspect(|flush| {
+                if *flush == Flush::Complete {
+                    out.clear();
+                }
+            });
+        };
+        if !out.bytes().is_empty() {
+            let sealed = session.seal(out.bytes(), records);
+            sealed.map_err(|error| io::Error::new(ErrorKind::BrokenPipe, error))?;
+            out.clear();
         }
-        self.out.clear();
-        self.sent = 0;
-        Ok(Flush::Complete)
+        let flush = flush_all(socket, records, sent)?;
+        if flush == Flush::Complete {
+            records.clear();
+        }
+        Ok(flush)
     }
+}
+
+/// Has the records that `input` completes taken by their client.
+fn records(
+    partial: &mut Partial,
+    mut input: &[u8],
+    client: &mut SimClient,
+    now_ns: u64,
+    mut counters: Option<&mut ThreadCounters>,
+) -> Result<(), LoadError> {
+    let garbage = |server| move |e: RecordError| LoadError::Garbage { server, what: e.to_string() };
+    while let Some(record) = partial.next(&mut input, RECORD_MAX).map_err(garbage(client.server))? {
+        client.record(&record, now_ns, counters.as_deref_mut())?;
+        if let Record::Joined(mut memory) = record {
+            partial.reuse(&mut memory);
+        }
+    }
+    Ok(())
+}
+
+/// Sends `bytes` behind the first `sent`, as far as the socket accepts them; `sent` is 0 when all are.
+fn flush_all(socket: &mut TcpStream, bytes: &[u8], sent: &mut usize) -> io::Result<Flush> {
+    while let Some(rest) = bytes.get(*sent..).filter(|rest| !rest.is_empty()) {
+        match socket.write(rest) {
+            Ok(len) => *sent += len,
+            Err(e) if e.kind() == ErrorKind::Interrupted => {}
+            Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(Flush::Blocked),
+            Err(e) => return Err(e),
+        }
+    }
+    *sent = 0;
+    Ok(Flush::Complete)
 }

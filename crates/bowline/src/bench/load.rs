@@ -128,8 +128,14 @@ fn page(name: &str, report: &LoadReport) -> String {
     let rate = report.rate_per_s.map_or_else(String::new, |rate| format!(" at {rate:.0} calls/s"));
     let _ = writeln!(
         page,
-        "{name}: {} v{}/{}, {} clients x {}{rate}, {:.1} s",
-        report.workload, report.version, report.proto, report.clients, report.depth, report.seconds
+        "{name}: {} v{}/{}/{}, {} clients x {}{rate}, {:.1} s",
+        report.workload,
+        report.version,
+        report.proto,
+        report.sec,
+        report.clients,
+        report.depth,
+        report.seconds
     );
     let _ = write!(page, "  {:.0} calls/s", report.calls_per_s);
     for (what, mb_per_s) in [("read", report.read_mb_per_s), ("written", report.write_mb_per_s)] {

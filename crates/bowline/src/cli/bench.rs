@@ -1,10 +1,10 @@
 //! The command line of `bowline bench`.
 
 use crate::completion;
-use bench::load::{Pace, Plan, Proto, Stable, Version, Workload};
+use bench::load::{Pace, Plan, Proto, Sec, Stable, Version, Workload};
 use clap::{Args, Subcommand, ValueHint};
 use clap_complete::engine::ArgValueCompleter;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -134,6 +134,14 @@ pub struct LoadOptions {
     /// tcp or udp
     #[arg(long, default_value = "tcp")]
     pub proto: Proto,
+    /// How calls are protected: sys, krb5, krb5i, krb5p (with the tickets of this user: `kinit`, or
+    /// KRB5_CLIENT_KTNAME), tls (the server's certificate is not checked); versions 2 and 3. Files are prepared by
+    /// AUTH_SYS
+    #[arg(long, value_name = "SEC", default_value = "sys")]
+    pub sec: Sec,
+    /// The server's name in its principal, nfs/NAME, and its certificate [default: that of --server]
+    #[arg(long, value_name = "NAME")]
+    pub server_name: Option<String>,
     /// NFS version; since 4.1 each client has a session of as many slots as it has calls in progress, and `null` is
     /// SEQUENCE alone
     #[arg(long, value_name = "2|3|4.0|4.1|4.2", default_value = "3")]
@@ -233,12 +241,25 @@ fn address(text: &str) -> Result<SocketAddr, String> {
     resolved.ok_or_else(|| format!("--server {text}: no such host, or not HOST[:PORT]"))
 }
 
+/// The host of `HOST[:PORT]`, `[V6]:PORT` or `V6`.
+fn host(text: &str) -> String {
+    if let Ok(address) = text.parse::<SocketAddr>() {
+        return address.ip().to_string();
+    }
+    let text = text.trim_matches(['[', ']']);
+    if text.parse::<IpAddr>().is_ok() {
+        return text.to_owned();
+    }
+    text.split_once(':').map_or(text, |(host, _)| host).to_owned()
+}
+
 impl LoadOptions {
     /// The load that the options describe, on these servers.
     ///
     /// # Errors
     /// What is wrong with the options.
     pub fn plan(&self, servers: &[String]) -> Result<Plan, String> {
+        let name = servers.first().map(|server| host(server)).unwrap_or_default();
         let servers = servers.iter().map(|s| address(s)).collect::<Result<Vec<_>, _>>()?;
         let first = servers.first().copied().ok_or("--server: name one")?;
         let workload = match (self.workload.as_str(), &self.calls) {
@@ -258,6 +279,8 @@ impl LoadOptions {
             lock_port: self.lock_port,
             version: self.vers,
             proto: self.proto,
+            sec: self.sec,
+            server_name: self.server_name.clone().unwrap_or(name),
             clients: self.clients,
             depth: self.depth,
             threads: self.threads.unwrap_or((cpus / 2).clamp(1, 4)).max(1),
@@ -280,7 +303,7 @@ impl LoadOptions {
 
 #[cfg(test)]
 mod tests {
-    use super::{address, size};
+    use super::{address, host, size};
 
     #[test]
     fn sizes_are_parsed() {
@@ -297,5 +320,8 @@ mod tests {
         assert_eq!(address("[::1]:99").unwrap().to_string(), "[::1]:99");
         assert_eq!(address("::1").unwrap().to_string(), "[::1]:2049");
         assert!(address("no.such.host.invalid").is_err());
+        for text in ["server.example", "server.example:99", "::1", "[::1]:99", "[::1]"] {
+            assert!(["server.example", "::1"].contains(&host(text).as_str()), "{text}");
+        }
     }
 }

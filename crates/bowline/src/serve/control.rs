@@ -44,6 +44,8 @@ pub struct ServerControl {
     pub squash_to: Option<ServerUser>,
     /// The user that the server runs as.
     pub uid: u32,
+    /// What the process has given up, in words.
+    pub confinement: String,
     /// Shown at the start and by `bowline status`.
     pub warnings: Vec<String>,
     /// When it began to serve.
@@ -87,6 +89,7 @@ impl Control for ServerControl {
             listen: self.server(statistics::listening),
             privileged: self.squash_to.is_none(),
             uid: self.uid,
+            sandbox: self.confinement.clone(),
             state_dir: self.config.state_dir.display().to_string(),
             portmap: self.parts.portmap.how(),
             exports: self.parts.exports.load().exports().len() as u64,

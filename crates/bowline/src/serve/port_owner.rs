@@ -1,6 +1,23 @@
 //! Finds the process that uses a port, through `/proc`.
 
 use std::fs;
+use std::sync::OnceLock;
+
+/// What was found while the process could still look at others.
+static FOUND: OnceLock<Vec<(u16, String)>> = OnceLock::new();
+
+/// Looks who uses ports that the server wants, to be called before it gives up the right to look at other processes:
+/// [`owner_of`] then knows these.
+pub fn look_ahead(ports: &[u16]) {
+    let found = ports.iter().filter_map(|port| Some((*port, owner_of(*port)?)));
+    // nothing was found before
+    let _first = FOUND.set(found.collect());
+}
+
+fn found_ahead(port: u16) -> Option<String> {
+    let found = FOUND.get()?.iter().find(|(known, _)| *known == port);
+    found.map(|(_, owner)| owner.clone())
+}
 
 /// The name and id of the process with a socket bound to `port`, as far as this user may see it.
 pub fn owner_of(port: u16) -> Option<String> {
@@ -13,7 +30,9 @@ pub fn owner_of(port: u16) -> Option<String> {
     if inode == 0 {
         return Some("the kernel (perhaps its NFS server)".into());
     }
-    process_with(inode).or_else(|| Some("a process of another user".into()))
+    process_with(inode)
+        .or_else(|| found_ahead(port))
+        .or_else(|| Some("a process of another user".into()))
 }
 
 /// The socket inode of a table's line if it is bound to `port` and, for TCP, listening.

@@ -20,8 +20,9 @@ use super::refusals::Refusals;
 use super::sealed::SealedService;
 use super::status_monitor::StatusMonitor;
 use super::{
-    hung_calls, lock_manager, name_conflicts, port_owner, process_info, refused_mounts, self_test,
-    signals, startup_message, startup_warnings, state_dir, systemd, unserved_calls,
+    confinement, hung_calls, lock_manager, name_conflicts, port_owner, process_info,
+    refused_mounts, self_test, signals, startup_message, startup_warnings, state_dir, systemd,
+    unserved_calls,
 };
 use crate::config::ServeConfig;
 use crate::export_specs::{self, ServerUser};
@@ -114,7 +115,6 @@ pub fn start(config: &ServeConfig, options: ServeOptions) -> anyhow::Result<Runn
     let started = Instant::now();
     let keeper = lock_manager::start_keeper(&nlm, &nfs.state, &outbound, monitor.who())
         .context("cannot start the thread that keeps locks")?;
-    let server = RwLock::new(Some(server));
     let audit = AuditLog::start(&nfs, &config.values).map_err(anyhow::Error::msg)?;
     let parts = ServerParts {
         exports,
@@ -129,7 +129,7 @@ pub fn start(config: &ServeConfig, options: ServeOptions) -> anyhow::Result<Runn
         kerberos,
         log: process.log,
         outbound,
-        server,
+        server: RwLock::new(Some(server)),
     };
     let control = Arc::new(ServerControl {
         parts,
@@ -137,6 +137,7 @@ pub fn start(config: &ServeConfig, options: ServeOptions) -> anyhow::Result<Runn
         options,
         squash_to,
         uid: process.uid,
+        confinement: process.confinement,
         warnings,
         started,
         export_keeper,
@@ -206,6 +207,8 @@ struct Process {
     uid: u32,
     /// Without privileges, the user that everybody is mapped to.
     squash_to: Option<ServerUser>,
+    /// What it has given up, in words.
+    confinement: String,
 }
 
 /// Prepares the process. Runs before any thread is started, because threads inherit the signal mask, the
@@ -240,11 +243,10 @@ fn prepare_process(config: &ServeConfig) -> anyhow::Result<Process> {
     let squash_to = (!is_privileged()?).then_some(ServerUser { uid: own.uid, gid: own.gid });
     sys::limits::raise_open_files();
     sys::open::clear_umask();
-    if squash_to.is_none() {
-        sys::identity::drop_resource_capability().context("cannot drop CAP_SYS_RESOURCE")?;
-    }
+    port_owner::look_ahead(&[config.port, proto::portmap::PORT]);
+    let confinement = confinement::apply(config.values.sandbox, squash_to.is_none())?;
     let inherited = Adopted { tcp: inherited.tcp, udp: inherited.udp };
-    Ok(Process { inherited, signals, log, uid: own.uid, squash_to })
+    Ok(Process { inherited, signals, log, uid: own.uid, squash_to, confinement })
 }
 
 /// Whether back ends can act as each client's own user.

@@ -8,6 +8,7 @@ use super::apply_tcp_buffers;
 use super::audit::{AuditFile, AuditFiles, AuditSize};
 use super::byte_size::{AutoOr, ByteSize, Bytes};
 use super::row::settings;
+use super::sandbox::Sandbox;
 use super::tcp_buffers::{BufferSettings, ScopedSizes};
 use super::tls::{HandshakeThreads, TlsDemand};
 use crate::logging::LogLevel;
@@ -384,6 +385,21 @@ settings! {
         apply: None,
         help: "number of threads for TLS handshakes",
         manual: "1 to 16. Worker threads perform no handshakes.",
+    }
+    sandbox: Sandbox {
+        key: "sandbox",
+        values: "auto|off",
+        default: Sandbox::Auto,
+        default_text: None,
+        apply: None,
+        help: "whether the process gives up what serving does not need before it serves",
+        manual: "auto keeps the capabilities to act as clients' users, to open files by handle, to make device nodes, to \
+                 bind reserved ports and to take leases, and two for single calls (buffers beyond the sysctls; quotas of \
+                 others and directories that a mount covers); gives up the right to gain any by executing a file; and \
+                 has the kernel refuse system calls by which a process that was taken over would reach further: \
+                 executing, tracing and signals to others, mounts and namespaces, modules, clocks, io_uring, sockets \
+                 other than of IP, UNIX and netlink. bowline status says what is in force. off is for the case that a \
+                 library of the name service needs more.",
     }
     log_level: LogLevel {
         key: "log-level",

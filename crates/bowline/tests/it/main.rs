@@ -11,6 +11,7 @@
 
 mod audit;
 mod bench_cleanup;
+mod bench_sec;
 mod bench_subject;
 mod callbacks;
 mod cli;
@@ -40,6 +41,7 @@ mod problems_in_top;
 mod read_race;
 mod resource_limits;
 mod rig;
+mod sandbox;
 mod service;
 mod silent_connections;
 mod status_monitor;

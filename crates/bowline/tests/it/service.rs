@@ -28,6 +28,7 @@ fn status_describes_a_running_server() {
         "listen",
         "privileged",
         "uid",
+        "sandbox",
         "state_dir",
         "portmap",
         "exports",

@@ -4,13 +4,10 @@
 use bowline_gss::Messages;
 use bowline_gss::krb5::{Sealing, messages};
 use std::fs;
-use std::net::{TcpListener, TcpStream};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 use sys::gssapi::{AcceptorCredential, Initiator, InitiatorCredential};
 use sys::thread::cpu_time;
-use testing::{Missing, in_child, skip};
+use testing::{Missing, Realm, in_child, skip};
 
 const TYPES: [(u32, &str); 4] = [
     (17, "aes128-cts-hmac-sha1-96"),
@@ -18,63 +15,6 @@ const TYPES: [(u32, &str); 4] = [
     (19, "aes128-cts-hmac-sha256-128"),
     (20, "aes256-cts-hmac-sha384-192"),
 ];
-const PATIENCE: Duration = Duration::from_secs(60);
-
-/// A KDC process that is killed when dropped.
-struct Kdc(Child);
-
-impl Drop for Kdc {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-fn run(command: &mut Command) {
-    let output = command.output().unwrap();
-    let text = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{command:?}: {text}");
-}
-
-/// A realm with keys of one type; `dir/krb5.conf` and `dir/kdc.conf` are its configuration, `dir/keytab` has the keys of
-/// nfs/server.lab.test and of alice.
-fn realm(dir: &Path, kind: &str) -> Kdc {
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let d = dir.display();
-    let client = format!(
-        "[libdefaults]\n default_realm = LAB.TEST\n dns_lookup_kdc = false\n dns_canonicalize_hostname = false\n \
-         rdns = false\n permitted_enctypes = {kind}\n[realms]\n LAB.TEST = {{\n  kdc = 127.0.0.1:{port}\n }}\n\
-         [domain_realm]\n .lab.test = LAB.TEST\n"
-    );
-    let kdc = format!(
-        "[kdcdefaults]\n kdc_listen = 127.0.0.1:{port}\n kdc_tcp_listen = 127.0.0.1:{port}\n[realms]\n LAB.TEST = {{\n  \
-         database_name = {d}/principal\n  key_stash_file = {d}/stash\n  master_key_type = {kind}\n  \
-         supported_enctypes = {kind}:normal\n }}\n[logging]\n kdc = FILE:{d}/kdc.log\n"
-    );
-    fs::write(dir.join("krb5.conf"), client).unwrap();
-    fs::write(dir.join("kdc.conf"), kdc).unwrap();
-    let program = |name: &str| {
-        let mut command = Command::new(format!("/usr/sbin/{name}"));
-        command.env("KRB5_CONFIG", dir.join("krb5.conf"));
-        command.env("KRB5_KDC_PROFILE", dir.join("kdc.conf"));
-        command
-    };
-    run(program("kdb5_util").args(["create", "-r", "LAB.TEST", "-s", "-P", "master"]));
-    let admin = |query: &str| run(program("kadmin.local").args(["-q", query]));
-    for principal in ["alice", "nfs/server.lab.test"] {
-        admin(&format!("addprinc -randkey {principal}"));
-        admin(&format!("ktadd -k {d}/keytab {principal}"));
-    }
-    let mut kdc = program("krb5kdc");
-    let kdc = Kdc(kdc.arg("-n").stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
-    let start = Instant::now();
-    while TcpStream::connect(("127.0.0.1", port)).is_err() {
-        assert!(start.elapsed() < PATIENCE, "the KDC does not listen");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    kdc
-}
-
 /// Both sides of a context, the client's messages and the server's, protected by these.
 fn context(client: Sealing, server: Sealing) -> (u32, Box<dyn Messages>, Box<dyn Messages>) {
     let keytab = std::env::var("LAB_KEYTAB").unwrap();
@@ -125,17 +65,16 @@ fn in_each_realm(test: &str, body: impl Fn()) {
     if std::env::var_os("LAB_KEYTAB").is_some() {
         return body();
     }
-    if !Path::new("/usr/sbin/krb5kdc").exists() {
+    if !Realm::is_possible() {
         return skip(Missing::Program, "krb5kdc, of the package krb5-kdc");
     }
     for (number, kind) in TYPES {
         let dir = tempfile::tempdir().unwrap();
-        let kdc = realm(dir.path(), kind);
-        let config = format!("KRB5_CONFIG={}", dir.path().join("krb5.conf").display());
-        let keytab = format!("LAB_KEYTAB={}", dir.path().join("keytab").display());
+        let realm = Realm::start(dir.path(), kind);
+        let config = format!("KRB5_CONFIG={}", realm.config().display());
+        let keytab = format!("LAB_KEYTAB={}", realm.keytab().display());
         let kind = format!("LAB_TYPE={number}");
         assert!(!in_child(test, &["env", &config, &keytab, &kind]));
-        drop(kdc);
     }
 }
 

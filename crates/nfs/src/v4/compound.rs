@@ -17,6 +17,7 @@ use crate::Nfs;
 use crate::object::Caller;
 use proto::nfs4::{CompoundHead, Nfsstat4, OPS_MAX, op, op_info};
 use rpc::{Call, Fault, OperationCounter, Plan, Transport};
+use vfs::Status;
 use xdr::{Mark, Reader, Writer};
 
 /// Sessions see retransmissions, not the reply cache of RPC; but for version 4.0, which has none.
@@ -52,11 +53,12 @@ fn main_op(count: u32, mut args: Reader<'_>) -> Option<u32> {
     last
 }
 
-/// A hash of a request: fast, and good enough to tell the requests of an honest client apart.
-fn hash_of(request: &[u8], caller: state::v4::Principal) -> u64 {
+/// A hash of a request: fast, and good enough to tell the requests of an honest client apart. Nobody can make a request
+/// that has the hash of another user's: that would take the key.
+fn hash_of(request: &[u8], caller: state::v4::Principal, key: u64) -> u64 {
     const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
     let mix = |hash: u64, word: u64| (hash ^ word).wrapping_mul(FACTOR).rotate_left(29);
-    let mut hash = mix(request.len() as u64, u64::from(caller.flavor) << 32 ^ caller.user);
+    let mut hash = mix(key ^ request.len() as u64, u64::from(caller.flavor) << 32 ^ caller.user);
     let (words, rest) = request.get(..HASHED).unwrap_or(request).as_chunks::<8>();
     for word in words {
         hash = mix(hash, u64::from_le_bytes(*word));
@@ -109,6 +111,7 @@ pub(super) fn compound(
         let mut frame = Frame {
             nfs,
             caller: &caller,
+            principal,
             way_back,
             minor: head.minor,
             reading: &reading,
@@ -121,7 +124,8 @@ pub(super) fn compound(
             position: 0,
             count: head.count,
             request_bytes: request.len().saturating_add(CALL_HEADER),
-            request_hash: hash_of(request, principal),
+            request_hash: hash_of(request, principal, v4.request_key),
+            returns_state: None,
             changed: false,
             range_bytes: 0,
             start: status,
@@ -252,6 +256,13 @@ fn check(
         Position::First => return Err(Nfsstat4::SequencePos.into()),
         Position::OnlyOperation => return Err(Nfsstat4::NotOnlyOp.into()),
         Position::InsideOrOnly | Position::Inside => {}
+    }
+    if let Some(machine) = &frame.returns_state
+        && !machine.allows(number)
+        && !matches!(number, op::GETATTR | op::GETFH | op::PUTFH)
+    {
+        // it came with a flavour that the export does not accept
+        return Err(Failed::File(Status::Acces));
     }
     let (room, too_big) = frame.room(reply);
     if room < row.most as usize { Err(too_big.into()) } else { Ok(row) }

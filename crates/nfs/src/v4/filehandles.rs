@@ -5,6 +5,7 @@
 
 use super::frame::Frame;
 use super::status::Failed;
+use crate::object::Refused;
 use export::Root;
 use proto::nfs4::{Nfsstat4, PutfhArgs};
 use xdr::{Reader, Writer};
@@ -15,7 +16,22 @@ pub(super) fn putfh<'f>(
     _: &mut Writer,
 ) -> Result<(), Failed> {
     let PutfhArgs { object } = args.get()?;
-    frame.set_current(frame.caller.open_v4(object.0)?);
+    match frame.caller.open_v4(object.0) {
+        Ok(object) => frame.set_current(object),
+        Err(Refused::Flavor) => put_for_machine(frame, object.0)?,
+        Err(refused) => return Err(refused.into()),
+    }
+    Ok(())
+}
+
+/// The same with a flavour that the export does not accept: the machine of a client may give back what its users have,
+/// who may be gone (RFC 8881 §18.35.3, `spo_must_allow`).
+#[cold]
+fn put_for_machine(frame: &mut Frame<'_>, handle: &[u8]) -> Result<(), Failed> {
+    let machine = frame.machine().ok_or(Refused::Flavor)?;
+    let object = frame.caller.open_whatever_flavor(handle)?;
+    frame.set_current(object);
+    frame.returns_state = Some(machine);
     Ok(())
 }
 

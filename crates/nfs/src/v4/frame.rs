@@ -4,10 +4,12 @@ use super::server_state::V4;
 use super::status::Failed;
 use crate::Nfs;
 use crate::object::{Caller, Object};
+use export::Requester;
 use proto::nfs4::{Nfsstat4, Stateid4};
+use proto::rpc::flavor;
 use rpc::{Copied, Credential};
 use siphasher::sip::SipHasher13;
-use state::v4::{Principal, Reading, Session, SlotTicket, Stateid, Turn};
+use state::v4::{MachineCredential, Principal, Reading, Session, SlotTicket, Stateid, Turn};
 use state::{FileKey, Now};
 use std::hash::Hasher;
 use xdr::Writer;
@@ -36,6 +38,8 @@ pub(super) struct Running<'f> {
 pub(super) struct Frame<'f> {
     pub nfs: &'f Nfs,
     pub caller: &'f Caller<'f>,
+    /// Who sends the request.
+    pub principal: Principal,
     /// The connection that the request came by, for callbacks.
     pub way_back: rpc::WayBack<'f>,
     /// The minor version of the request.
@@ -57,6 +61,8 @@ pub(super) struct Frame<'f> {
     pub request_bytes: usize,
     /// The hash by which a retry is known.
     pub request_hash: u64,
+    /// After the handle of an object that the export gives to other flavours only: what may be done with it.
+    pub returns_state: Option<MachineCredential>,
     /// Whether something was changed that a second run would change again.
     pub changed: bool,
     /// Bytes of ranges of files in the reply.
@@ -112,6 +118,29 @@ impl<'f> Frame<'f> {
         Ok(running.session)
     }
 
+    /// Whether the request is signed or encrypted with its sender's key.
+    pub fn is_signed(&self) -> bool {
+        matches!(self.caller.credential().flavor(), flavor::KRB5I | flavor::KRB5P)
+    }
+
+    /// Whether the sender may do to a client what its state protection may reserve for its machine's credential (RFC 8881
+    /// §2.10.8.3).
+    pub fn check_protection(
+        &self,
+        protection: Option<(Principal, MachineCredential)>,
+        op: u32,
+    ) -> Result<(), Failed> {
+        let reserved = protection.filter(|(_, machine)| machine.enforces(op));
+        let is_machine = |(principal, _)| self.is_signed() && self.client_principal() == principal;
+        if reserved.is_none_or(is_machine) { Ok(()) } else { Err(Nfsstat4::WrongCred.into()) }
+    }
+
+    /// The session's state protection, if the request is by the credential of its client's machine.
+    pub fn machine(&self) -> Option<MachineCredential> {
+        let (principal, machine) = self.running.as_ref()?.session.machine()?;
+        (self.is_signed() && self.client_principal() == principal).then_some(machine)
+    }
+
     /// The session's client, if there is a session.
     pub fn client_id(&self) -> Option<u64> {
         self.running.as_ref().map(|running| running.session.client_id())
@@ -164,9 +193,22 @@ impl<'f> Frame<'f> {
         self.running.as_ref().is_some_and(|running| running.cachethis)
     }
 
-    /// Who sends the request, as far as client ids are concerned.
-    pub fn principal(&self) -> Principal {
-        principal_of(self.caller.credential())
+    /// Who sends the request, as far as client ids are concerned: where the client has shown a certificate, that is a
+    /// part of it, so that no other machine can take its state over by saying that it is it.
+    pub fn client_principal(&self) -> Principal {
+        let Principal { flavor, user } = self.principal;
+        let Requester { security, certificates, .. } = self.caller.requester();
+        let Some(certificate) = security.certificate().and_then(|id| certificates.find(id)) else {
+            return self.principal;
+        };
+        let mut hasher = SipHasher13::new_with_keys(0, 7);
+        hasher.write_u64(user);
+        // not the serial number: the state of a client outlives the renewal of its certificate
+        for part in [&certificate.issuer, certificate.name()] {
+            hasher.write_usize(part.len());
+            hasher.write(part.as_bytes());
+        }
+        Principal { flavor, user: hasher.finish() }
     }
 }
 
@@ -179,17 +221,18 @@ pub(super) fn file_key(export: u32, fid: &vfs::Fid) -> Option<FileKey> {
     FileKey::new(key.get(..4_usize.saturating_add(bytes.len()))?)
 }
 
+/// Who sends a request with this credential. By which service of RPCSEC_GSS does not matter: the same name is the same user.
 pub(super) fn principal_of(credential: &Credential<'_>) -> Principal {
-    let user = match credential {
-        Credential::Anonymous => 0,
-        Credential::Sys(sys) => u64::from(sys.uid),
+    let (flavor, user) = match credential {
+        Credential::Anonymous => (flavor::AUTH_NONE, 0),
+        Credential::Sys(sys) => (flavor::AUTH_SYS, u64::from(sys.uid)),
         Credential::Principal(principal) => {
             let mut hasher = SipHasher13::new_with_keys(0, 6);
             hasher.write(&principal.name);
-            hasher.finish()
+            (flavor::RPCSEC_GSS, hasher.finish())
         }
     };
-    Principal { flavor: credential.flavor(), user }
+    Principal { flavor, user }
 }
 
 /// A stateid as the state has it.

@@ -183,7 +183,7 @@ pub(super) fn reserve(
         Found::Reclaimed => Some(&may_reclaim),
         Found::There | Found::Made => None,
     };
-    let request = OpenRequest { file: key, owner, mode, reclaim };
+    let request = OpenRequest { file: key, owner, user: frame.principal, mode, reclaim };
     share(frame, &request, &kept)
 }
 

@@ -17,6 +17,9 @@ pub(super) fn sequence<'f>(
 ) -> Result<(), Failed> {
     let a: SequenceArgs = args.get()?;
     let session = frame.reading.session(&a.sessionid).ok_or(Nfsstat4::BadSession)?;
+    if !session.takes_from(|| frame.way_back.conn().map(|conn| conn.0)) {
+        return Err(Nfsstat4::ConnNotBoundToSession.into());
+    }
     let limits = *session.limits();
     if frame.count > limits.operations {
         return Err(Nfsstat4::TooManyOps.into());

@@ -16,6 +16,8 @@ pub struct V4 {
     /// The way to clients.
     pub callbacks: Arc<Callbacks>,
     name_conflicts: OnceLock<NameConflictSink>,
+    /// A part of the hashes by which retries of requests are known.
+    pub request_key: u64,
 }
 
 /// A number that nobody can guess: the hash of a counter under a key that the system made for this process.
@@ -34,6 +36,7 @@ impl V4 {
             state: V4State::new(instance, random, limits),
             callbacks: Arc::default(),
             name_conflicts: OnceLock::new(),
+            request_key: random(),
         }
     }
 

@@ -9,7 +9,7 @@ use super::recording;
 use super::status::Failed;
 use proto::nfs4::{
     BackchannelCtlArgs, BindConnArgs, CallbackSecParms, ChannelAttrs, CreateSessionArgs, Nfsstat4,
-    OPS_MAX, ReclaimCompleteArgs, SessionId, create_session as flags,
+    OPS_MAX, ReclaimCompleteArgs, SessionId, create_session as flags, op,
 };
 use rpc::{CallCredential, CallUser};
 use state::v4::{
@@ -37,10 +37,11 @@ pub(super) fn create_session<'f>(
         return Err(Nfsstat4::TooSmall.into());
     }
     let limits = granted(frame, &a.fore)?;
+    frame.check_protection(frame.v4().state.machine_of(a.clientid), op::CREATE_SESSION)?;
     let want = CreateSession {
         client_id: a.clientid,
         sequence: a.sequence,
-        principal: frame.principal(),
+        principal: frame.client_principal(),
         limits,
         back_channel: a.flags & flags::CONN_BACK_CHAN != 0 && takes_callbacks(&a),
     };
@@ -94,6 +95,9 @@ fn set_up_callbacks(frame: &Frame<'_>, a: &CreateSessionArgs<'_>, made: &Created
     let callbacks = &frame.v4().callbacks;
     let reading = frame.v4().state.read();
     let Some(session) = reading.shared_session(&made.session) else { return false };
+    if let Some(conn) = frame.way_back.conn() {
+        session.bind(conn.0);
+    }
     let (minor, slots) = (frame.minor, a.back.maxrequests);
     let credential = credential_of(&a.sec_parms);
     let params = CallbackParams { program: a.cb_program, credential, minor, slots };
@@ -138,6 +142,8 @@ pub(super) fn destroy_session<'f>(
         // the session that the COMPOUND runs in goes last (RFC 8881 §18.37.3)
         return Err(Nfsstat4::NotOnlyOp.into());
     }
+    let session = frame.reading.session(&id).ok_or(Nfsstat4::BadSession)?;
+    frame.check_protection(session.machine(), op::DESTROY_SESSION)?;
     let destroyed = frame.v4().state.destroy_session(&id);
     destroyed.map_err(|_| Failed::As(Nfsstat4::BadSession))?;
     frame.v4().callbacks.end_session(&id);
@@ -150,6 +156,7 @@ pub(super) fn destroy_clientid<'f>(
     _: &mut Writer,
 ) -> Result<(), Failed> {
     let id: u64 = args.get()?;
+    frame.check_protection(frame.v4().state.machine_of(id), op::DESTROY_CLIENTID)?;
     frame.v4().state.destroy_client(id).map_err(|error| {
         Failed::As(match error {
             DestroyError::Unknown => Nfsstat4::StaleClientid,
@@ -170,7 +177,10 @@ pub(super) fn bind_conn_to_session<'f>(
     const FORE_OR_BOTH: u32 = 3;
     const BACK_OR_BOTH: u32 = 7;
     let BindConnArgs { sessionid, dir, .. } = args.get()?;
-    frame.reading.session(&sessionid).ok_or(Nfsstat4::BadSession)?;
+    let session = frame.reading.session(&sessionid).ok_or(Nfsstat4::BadSession)?;
+    // the operation has no error for a wrong credential: to others there is no such session
+    let protected = frame.check_protection(session.machine(), op::BIND_CONN_TO_SESSION);
+    protected.map_err(|_| Failed::As(Nfsstat4::BadSession))?;
     let callbacks = &frame.v4().callbacks;
     let way = frame.way_back.channel();
     let bound = match dir {
@@ -193,6 +203,9 @@ pub(super) fn bind_conn_to_session<'f>(
         }
         _ => return Err(Nfsstat4::Inval.into()),
     };
+    if let Some(conn) = frame.way_back.conn().filter(|_| bound != BACK) {
+        session.bind(conn.0);
+    }
     reply.raw(&sessionid);
     reply.words([bound, 0]);
     Ok(())

@@ -2,6 +2,7 @@
 
 mod attrs;
 mod crossing;
+mod principals;
 mod slots;
 
 use crate::support::compounds::LINUX;

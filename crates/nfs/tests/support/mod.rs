@@ -10,8 +10,8 @@ use bowline_nfs::{Nfs, NfsSettings, nfs_program};
 use export::Exports;
 use proto::nfs3::{Bytes, DirOpArgs3};
 use rpc::{
-    AuthSys, Blocking, Call, CallHost, Credential, Fault, Outcome, Peer, Program, Service,
-    Transport,
+    AuthSys, Blocking, Call, CallHost, Credential, Fault, Outcome, Peer, Principal, Program,
+    Service, Transport,
 };
 use std::sync::Arc;
 use xdr::{Decode, Encode, Reader, Writer};
@@ -29,6 +29,8 @@ pub struct TestServer {
     pub program: Service<Nfs>,
     pub transport: Transport,
     pub uid: u32,
+    /// Who has been proven to call, in place of the user of AUTH_SYS.
+    pub principal: Option<Principal>,
     pub client: &'static str,
 }
 
@@ -73,6 +75,7 @@ impl TestServer {
             program: nfs_program(Arc::new(nfs)),
             transport: Transport::Tcp,
             uid: 0,
+            principal: None,
             client: "127.0.0.1:700",
         }
     }
@@ -119,7 +122,11 @@ impl TestServer {
             security: rpc::TransportSecurity::PLAIN,
         };
         let sys = AuthSys::new(b"test", self.uid, self.uid, &[]).unwrap();
-        let mut call = Call::new(1, &peer, Credential::Sys(sys), &Awake);
+        let credential = match &self.principal {
+            Some(principal) => Credential::Principal(principal),
+            None => Credential::Sys(sys),
+        };
+        let mut call = Call::new(1, &peer, credential, &Awake);
         let row = program.row(version, procedure).unwrap().id;
         program.run(row, &mut call, &mut Reader::new(args), reply)?;
         Ok(call.outcome)

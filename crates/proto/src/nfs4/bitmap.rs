@@ -34,6 +34,16 @@ impl Bitmap4 {
         Self { words, unknown: false }
     }
 
+    /// The set with these words.
+    pub const fn of_words(words: [u32; WORDS]) -> Self {
+        Self { words, unknown: false }
+    }
+
+    /// The words of the set; what no version of this server knows is not in them.
+    pub const fn words(&self) -> [u32; WORDS] {
+        self.words
+    }
+
     /// Whether an attribute is in the set.
     pub const fn has(&self, number: u32) -> bool {
         let word = match number / 32 {

@@ -1,6 +1,6 @@
 //! Arguments of the operations on client ids and sessions (RFC 8881 §18.33 to §18.51).
 
-use super::{Nfstime4, OPAQUE_LIMIT, SESSIONID_SIZE, Verifier4};
+use super::{Bitmap4, Nfstime4, OPAQUE_LIMIT, SESSIONID_SIZE, Verifier4};
 use crate::layout::Bytes;
 use xdr::{Decode, Encode, Error, Reader, Writer};
 
@@ -256,8 +256,13 @@ pub mod exchange_id {
 pub enum StateProtectHow {
     /// Not at all.
     None,
-    /// By the machine's credential.
-    MachCred,
+    /// By the machine's credential: operations that are to need it, and those that it may be used for.
+    MachCred {
+        /// `spo_must_enforce`.
+        enforce: Bitmap4,
+        /// `spo_must_allow`.
+        allow: Bitmap4,
+    },
     /// By a shared secret.
     Ssv,
 }
@@ -306,14 +311,14 @@ impl<'a> Decode<'a> for ExchangeIdArgs<'a> {
             0 => StateProtectHow::None,
             how @ 1..=2 => {
                 // operations that must and may use the protection
-                let (_must, _allow): (super::Bitmap4, super::Bitmap4) = (r.get()?, r.get()?);
+                let (enforce, allow): (Bitmap4, Bitmap4) = (r.get()?, r.get()?);
                 if how == 2 {
                     skip_opaques(r)?;
                     skip_opaques(r)?;
                     let [_window, _handles] = r.words()?;
                     StateProtectHow::Ssv
                 } else {
-                    StateProtectHow::MachCred
+                    StateProtectHow::MachCred { enforce, allow }
                 }
             }
             value => return Err(Error::NotMember { what: "state_protect_how4", value }),

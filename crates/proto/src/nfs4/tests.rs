@@ -204,7 +204,8 @@ fn session_arguments_have_the_layout_of_the_rfc() {
 
     let machine = [&head[..6], &[1, 1, 1 << 3, 0, 0]].concat();
     let decoded: ExchangeIdArgs<'_> = Reader::new(words(&machine).leak()).get().unwrap();
-    assert_eq!(decoded.state_protect, StateProtectHow::MachCred);
+    let (enforce, allow) = (Bitmap4::of(&[3]), Bitmap4::NONE);
+    assert_eq!(decoded.state_protect, StateProtectHow::MachCred { enforce, allow });
     let secret = [&head[..6], &[2, 0, 0, 1, 2, 0x6161_0000, 0, 8, 1, 0]].concat();
     let decoded: ExchangeIdArgs<'_> = Reader::new(words(&secret).leak()).get().unwrap();
     assert_eq!(decoded.state_protect, StateProtectHow::Ssv);

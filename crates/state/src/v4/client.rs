@@ -1,5 +1,6 @@
 //! A client, and what it has (RFC 8881 §18.35.4).
 
+use super::machine::MachineCredential;
 use super::minor0::Owners;
 use super::open_entry::Open;
 use super::revoked_stateids::Revoked;
@@ -23,6 +24,8 @@ pub(super) struct Client {
     pub owner: Box<[u8]>,
     pub verifier: [u8; 8],
     pub principal: Principal,
+    /// Its state protection, if it has one.
+    pub machine: Option<MachineCredential>,
     /// Where it made itself known from.
     pub address: IpAddr,
     /// When it last renewed its lease.
@@ -109,6 +112,7 @@ impl Client {
             owner: owner.into(),
             verifier,
             principal,
+            machine: None,
             address,
             renewed_ms: AtomicU64::new(now.0),
             reclaimed: AtomicUsize::new(0),
@@ -122,6 +126,11 @@ impl Client {
             lock_states: AtomicUsize::new(0),
             owners: None,
         }
+    }
+
+    /// The same with the state protection that it asks for.
+    pub fn protected_by(self, machine: Option<MachineCredential>) -> Self {
+        Self { machine, ..self }
     }
 
     /// The same as a client of version 4.0.

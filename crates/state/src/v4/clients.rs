@@ -5,6 +5,7 @@ use super::minor0::{Confirmation, Owners};
 use super::rows::{ClientRow, ClientState};
 use super::session::Created;
 use crate::key::Now;
+use crate::principal::Principal;
 use crate::sync::Arc;
 use std::collections::BTreeMap;
 
@@ -13,8 +14,8 @@ use std::collections::BTreeMap;
 pub(super) struct CreateSlot {
     /// The number that the next one has.
     pub next: u32,
-    /// The reply of the last one.
-    pub last: Option<Created>,
+    /// The reply of the last one, and who has sent it.
+    pub last: Option<(Created, Principal)>,
 }
 
 /// A record with what only the table's lock guards.

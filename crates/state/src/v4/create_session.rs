@@ -59,9 +59,11 @@ impl V4State {
         let mut clients = acquire(&self.clients);
         let record = clients.get_mut(want.client_id).ok_or(CreateSessionError::StaleClientId)?;
         if want.sequence == record.create.next.wrapping_sub(1)
-            && let Some(last) = record.create.last
+            && let Some((last, principal)) = record.create.last
         {
-            return Ok(last);
+            // the answer is for who has sent the request that it is repeated of
+            let is_same = principal == want.principal;
+            return if is_same { Ok(last) } else { Err(CreateSessionError::Misordered) };
         }
         if want.sequence != record.create.next {
             return Err(CreateSessionError::Misordered);
@@ -90,7 +92,7 @@ impl V4State {
         let session = Arc::new(Session::new(id, Arc::clone(&client), limits, (slots, grows)));
         self.entries.pin().insert(id, Entry::Session(session));
         record.create.next = record.create.next.wrapping_add(1);
-        record.create.last = Some(made);
+        record.create.last = Some((made, want.principal));
         let first = !std::mem::replace(&mut record.confirmed, true);
         // an earlier life of the client ends now (RFC 8881 §18.36.3)
         let mut before = None;

@@ -2,6 +2,7 @@
 
 use super::client::Client;
 use super::clients::Record;
+use super::machine::MachineCredential;
 use super::server::V4State;
 use crate::acquire::acquire;
 use crate::key::Now;
@@ -18,6 +19,10 @@ pub struct ExchangeId<'a> {
     pub verifier: [u8; 8],
     /// Who sends the request.
     pub principal: Principal,
+    /// The state protection that it asks for.
+    pub machine: Option<MachineCredential>,
+    /// Whether the request was signed or encrypted with the principal's key.
+    pub is_signed: bool,
     /// Where the request comes from.
     pub address: IpAddr,
     /// Whether properties of a confirmed record are to be updated (`EXCHGID4_FLAG_UPD_CONFIRMED_REC_A`).
@@ -33,6 +38,8 @@ pub struct Exchanged {
     pub sequence: u32,
     /// Whether the record is confirmed already.
     pub confirmed: bool,
+    /// The state protection that is in force.
+    pub machine: Option<MachineCredential>,
 }
 
 /// Why there is none.
@@ -82,7 +89,7 @@ impl V4State {
         if who.update {
             // 7, 9, 8, 6
             let record = confirmed.ok_or(ExchangeIdError::NoEnt)?;
-            if record.client.principal != who.principal {
+            if !is_by_principal(record, who) {
                 return Err(ExchangeIdError::Perm);
             }
             if record.client.verifier != who.verifier {
@@ -91,7 +98,7 @@ impl V4State {
             return Ok(found(record));
         }
         if let Some(record) = confirmed {
-            if record.client.principal != who.principal {
+            if !is_by_principal(record, who) {
                 // 3
                 let lives = record.client.silent_ms(now) <= self.lease_ms();
                 if lives && (record.client.has_state() || record.client.session_count() > 0) {
@@ -115,17 +122,32 @@ impl V4State {
             return Err(ExchangeIdError::NoRoom);
         }
         let ids = self.client_id();
-        clients.insert(Client::new(
-            ids,
-            (who.owner, who.verifier),
-            who.principal,
-            who.address,
-            now,
-        ));
-        Ok(Exchanged { client_id: ids.0, sequence: 1, confirmed: false })
+        let name = (who.owner, who.verifier);
+        let client = Client::new(ids, name, who.principal, who.address, now);
+        clients.insert(client.protected_by(who.machine));
+        let machine = who.machine;
+        Ok(Exchanged { client_id: ids.0, sequence: 1, confirmed: false, machine })
+    }
+
+    /// The state protection of a client, and whose credential it is by.
+    pub fn machine_of(&self, client_id: u64) -> Option<(Principal, MachineCredential)> {
+        let clients = acquire(&self.clients);
+        let client = &clients.get(client_id)?.client;
+        Some((client.principal, client.machine?))
     }
 }
 
+/// Whether a request is by who has made a client known; of a protected one, signed by him as well (RFC 8881 §2.4.3).
+fn is_by_principal(record: &Record, who: &ExchangeId<'_>) -> bool {
+    let client = &record.client;
+    client.principal == who.principal && (who.is_signed || client.machine.is_none())
+}
+
 fn found(record: &Record) -> Exchanged {
-    Exchanged { client_id: record.client.id, sequence: record.create.next, confirmed: true }
+    Exchanged {
+        client_id: record.client.id,
+        sequence: record.create.next,
+        confirmed: true,
+        machine: record.client.machine,
+    }
 }

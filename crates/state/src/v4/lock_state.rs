@@ -81,8 +81,13 @@ impl Reading<'_> {
     /// # Errors
     /// [`StateidError::Bad`]: it has been closed.
     pub fn lock_access(&self, lock: LockRef<'_>) -> Result<ShareBits, StateidError> {
+        Ok(self.open_of_lock(lock)?.mode().access)
+    }
+
+    /// The open that a lock state belongs to.
+    pub(super) fn open_of_lock(&self, lock: LockRef<'_>) -> Result<&Arc<Open>, StateidError> {
         let open = self.open(&lock.lock.open).filter(|open| !open.is_ended());
-        Ok(open.ok_or(StateidError::Bad)?.mode().access)
+        open.ok_or(StateidError::Bad)
     }
 }
 

@@ -33,6 +33,7 @@ mod key_hash;
 mod limits;
 mod lock_entry;
 mod lock_state;
+mod machine;
 mod minor0;
 mod name_conflicts;
 mod open;
@@ -61,6 +62,7 @@ pub use exchange_id::{ExchangeId, ExchangeIdError, Exchanged};
 pub use limits::V4Limits;
 pub use lock_entry::Released;
 pub use lock_state::LockRef;
+pub use machine::MachineCredential;
 pub use minor0::{
     Bearer, Begun, Callback, CallbackPath, Claimant, ClientIdError, ClientNames, KeptReply,
     LockBegun, LockOwnerName, OwnerError, OwnerRow, ReleaseError, Request, SetClientId, Turn,

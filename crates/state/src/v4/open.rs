@@ -14,6 +14,7 @@ use super::session::Session;
 use super::stateid::{Stateid, StateidError, key_of};
 use crate::acquire::acquire;
 use crate::key::{FileKey, Now};
+use crate::principal::Principal;
 use crate::share::{ShareBits, ShareMode};
 use crate::sync::{Arc, AtomicUsize, Mutex};
 use std::sync::atomic::AtomicU32;
@@ -25,6 +26,8 @@ pub struct OpenRequest<'a> {
     pub file: FileKey,
     /// Who opens it, within the client.
     pub owner: &'a [u8],
+    /// Who sends the request: only for him the open stands for permissions (RFC 8881 §18.16.3).
+    pub user: Principal,
     /// What is wanted and denied.
     pub mode: ShareMode,
     /// A reclaim, and whether it may still be granted: asked with the lock of the file held.
@@ -108,6 +111,7 @@ impl V4State {
             let mode = union(before, request.mode);
             self.count_denial(before, mode);
             open.set_mode(mode);
+            open.note_user(request.user);
             open.combinations.fetch_or(1 << combination(request.mode), Relaxed);
             let stateid = open.bump();
             drop(files);
@@ -123,6 +127,8 @@ impl V4State {
             file: request.file,
             client: Arc::clone(client),
             owner: request.owner.into(),
+            user: request.user,
+            several_users: AtomicUsize::new(0),
             opener: opener.map(Arc::clone),
             mode: AtomicUsize::new(combination(request.mode)),
             combinations: AtomicUsize::new(1 << combination(request.mode)),

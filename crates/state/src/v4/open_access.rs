@@ -1,5 +1,6 @@
 //! What a stateid gives the right to: the check that READ and WRITE make (RFC 8881 §8.2).
 
+use super::minor0::Bearer;
 use super::open::OpenError;
 use super::open_entry::Open;
 use super::server::{Reading, V4State};
@@ -60,7 +61,8 @@ impl Reading<'_> {
         Ok(OpenRef { open })
     }
 
-    /// What a stateid lets a client do with a file: all that the file is open for, if that includes `access`.
+    /// What a stateid lets a client do with a file: all that the file is open for, if that includes `access`; and for
+    /// whom, as any user of the client may send it.
     ///
     /// # Errors
     /// [`StateidError`].
@@ -70,21 +72,22 @@ impl Reading<'_> {
         stateid: Stateid,
         file: &FileKey,
         access: ShareBits,
-    ) -> Result<ShareBits, StateidError> {
-        let granted = match self.find_open(client_id, stateid) {
-            Ok(open) if open.file() == file => open.access(),
+    ) -> Result<Bearer, StateidError> {
+        let open = match self.find_open(client_id, stateid) {
+            Ok(open) if open.file() == file => open.open,
             Err(StateidError::Bad) => {
                 let lock = self.find_lock(client_id, stateid)?;
                 if lock.file() != file {
                     return Err(StateidError::Bad);
                 }
-                self.lock_access(lock)?
+                self.open_of_lock(lock)?
             }
             Ok(_) => return Err(StateidError::Bad),
             Err(error) => return Err(error),
         };
+        let granted = open.mode().access;
         if granted.number() & access.number() == access.number() {
-            Ok(granted)
+            Ok(Bearer { access: granted, user: open.sole_user() })
         } else {
             Err(StateidError::OpenMode)
         }

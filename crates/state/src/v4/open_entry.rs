@@ -5,6 +5,7 @@ use super::lock_entry::LockState;
 use super::minor0::Owner;
 use super::stateid::Stateid;
 use crate::key::FileKey;
+use crate::principal::Principal;
 use crate::share::{ShareBits, ShareMode};
 use crate::sync::{Arc, AtomicUsize, Mutex};
 use std::any::Any;
@@ -24,6 +25,10 @@ pub(super) struct Open {
     pub(super) file: FileKey,
     pub(super) client: Arc<Client>,
     pub(super) owner: Box<[u8]>,
+    /// Who has opened the file first.
+    pub(super) user: Principal,
+    /// Not 0 if another user has opened it as the same owner.
+    pub(super) several_users: AtomicUsize,
     /// The owner with the numbers of his requests; of a client of version 4.0 only.
     pub(super) opener: Option<Arc<Owner>>,
     /// Access and deny bits, and [`ENDED`].
@@ -54,6 +59,18 @@ impl Open {
 
     pub(super) fn client_id(&self) -> u64 {
         self.client.id
+    }
+
+    /// Notes who opens the file again as the same owner.
+    pub(super) fn note_user(&self, user: Principal) {
+        if user != self.user {
+            self.several_users.store(1, Release);
+        }
+    }
+
+    /// Whom the open stands for; `None` if several users have opened the file as one owner.
+    pub(super) fn sole_user(&self) -> Option<Principal> {
+        (self.several_users.load(Acquire) == 0).then_some(self.user)
     }
 
     pub(super) fn is_ended(&self) -> bool {

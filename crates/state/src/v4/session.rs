@@ -1,11 +1,13 @@
 //! A session, and SEQUENCE (RFC 8881 §18.46).
 
 use super::client::Client;
+use super::machine::{BoundConns, MachineCredential};
 use super::requester::Requester;
 use super::rows::SessionRow;
 use super::slot::{Begin, Slot};
 use super::slots::Slots;
 use crate::key::Now;
+use crate::principal::Principal;
 use crate::sync::{Arc, AtomicUsize};
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -102,6 +104,8 @@ pub struct Session {
     status: AtomicUsize,
     /// Not 0 while callbacks to the client can be expected to arrive.
     callbacks: AtomicUsize,
+    /// The connections that it takes requests from; `None`: from all.
+    bound: Option<BoundConns>,
 }
 
 impl Session {
@@ -111,7 +115,9 @@ impl Session {
         limits: ChannelLimits,
         (slots, grows): (Slots, bool),
     ) -> Self {
+        let binds = client.machine.is_some_and(|machine| machine.binds_connections());
         Self {
+            bound: binds.then(BoundConns::default),
             id,
             client,
             limits,
@@ -182,6 +188,23 @@ impl Session {
     /// The client that it belongs to.
     pub fn client_id(&self) -> u64 {
         self.client.id
+    }
+
+    /// The state protection of its client, and whose credential it is by.
+    pub fn machine(&self) -> Option<(Principal, MachineCredential)> {
+        Some((self.client.principal, self.client.machine?))
+    }
+
+    /// Takes requests from a connection as well, from now on.
+    pub fn bind(&self, conn: u64) {
+        if let Some(bound) = &self.bound {
+            bound.bind(conn);
+        }
+    }
+
+    /// Whether it takes a request that came by the connection that `conn` gives.
+    pub fn takes_from(&self, conn: impl FnOnce() -> Option<u64>) -> bool {
+        self.bound.as_ref().is_none_or(|bound| conn().is_some_and(|conn| bound.has(conn)))
     }
 
     /// Takes a slot for a request; `request` is a hash of it and of who sends it. The client's lease is renewed.

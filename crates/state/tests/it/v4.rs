@@ -42,8 +42,15 @@ fn exchange(
     principal: Principal,
     update: bool,
 ) -> Result<Exchanged, ExchangeIdError> {
-    let who =
-        ExchangeId { owner: b"client", verifier: [verifier; 8], principal, address: HERE, update };
+    let who = ExchangeId {
+        owner: b"client",
+        verifier: [verifier; 8],
+        principal,
+        address: HERE,
+        machine: None,
+        is_signed: false,
+        update,
+    };
     state.exchange_id(Now(now), &who)
 }
 
@@ -66,7 +73,15 @@ fn session_of(
 /// A confirmed client of another name, and its session.
 fn client(state: &V4State, name: &[u8]) -> Created {
     let (verifier, principal) = ([1; 8], ALICE);
-    let who = ExchangeId { owner: name, verifier, principal, address: HERE, update: false };
+    let who = ExchangeId {
+        owner: name,
+        verifier,
+        principal,
+        address: HERE,
+        machine: None,
+        is_signed: false,
+        update: false,
+    };
     let known = state.exchange_id(Now(0), &who).unwrap();
     session_of(state, 0, known, ALICE).unwrap()
 }
@@ -93,7 +108,10 @@ fn exchange_id_has_nine_cases() {
     session_of(&state, 0, second, BOB).unwrap();
     // 2: the same client again
     let again = exchange(&state, 0, 2, BOB, false).unwrap();
-    assert_eq!(again, Exchanged { client_id: second.client_id, sequence: 2, confirmed: true });
+    assert_eq!(
+        again,
+        Exchanged { client_id: second.client_id, sequence: 2, confirmed: true, machine: None }
+    );
     // 6, 8, 9: updates
     assert_eq!(exchange(&state, 0, 2, BOB, true), Ok(again));
     assert_eq!(exchange(&state, 0, 3, BOB, true), Err(NotSame));
@@ -114,7 +132,15 @@ fn exchange_id_has_nine_cases() {
 /// Makes a machine known that calls itself "client", with a session, from an address.
 fn machine(state: &V4State, now: u64, verifier: u8, address: IpAddr) {
     let (owner, verifier) = (b"client", [verifier; 8]);
-    let who = ExchangeId { owner, verifier, principal: ALICE, address, update: false };
+    let who = ExchangeId {
+        owner,
+        verifier,
+        principal: ALICE,
+        address,
+        machine: None,
+        is_signed: false,
+        update: false,
+    };
     let known = state.exchange_id(Now(now), &who).unwrap();
     session_of(state, now, known, ALICE).unwrap();
 }
@@ -174,8 +200,15 @@ fn names_of_conflicts_are_bounded() {
     for name in 0..1500_u32 {
         let owner = &name.to_be_bytes();
         for verifier in [[1; 8], [2; 8], [1; 8], [2; 8]] {
-            let who =
-                ExchangeId { owner, verifier, principal: ALICE, address: HERE, update: false };
+            let who = ExchangeId {
+                owner,
+                verifier,
+                principal: ALICE,
+                address: HERE,
+                machine: None,
+                is_signed: false,
+                update: false,
+            };
             let known = state.exchange_id(Now(0), &who).unwrap();
             session_of(&state, 0, known, ALICE).unwrap();
         }
@@ -348,7 +381,7 @@ fn open(
     state.open(
         Now(now),
         session,
-        &OpenRequest { file: file(at), owner, mode, reclaim: None },
+        &OpenRequest { file: file(at), owner, user: ALICE, mode, reclaim: None },
         Box::new(()),
     )
 }
@@ -361,12 +394,44 @@ fn the_guard_of_a_file_is_dropped_at_close() {
     let reading = state.read();
     let session = reading.session(&a.session).unwrap();
     let kept = Arc::new(());
-    let request = OpenRequest { file: file(1), owner: b"o", mode: mode(1, 0), reclaim: None };
+    let (mode, user) = (mode(1, 0), ALICE);
+    let request = OpenRequest { file: file(1), owner: b"o", user, mode, reclaim: None };
     let guard = Box::new(Arc::clone(&kept));
     let opened = state.open(Now(0), session, &request, guard).unwrap();
     assert_eq!(Arc::strong_count(&kept), 2);
     state.close(&reading, session.client_id(), opened.stateid, &file(1)).unwrap();
     assert_eq!(Arc::strong_count(&kept), 1, "though the map is still being read");
+}
+
+/// Whoever knows an owner's name may open files as that owner; the open then stands for nobody.
+#[test]
+fn an_open_of_several_users_stands_for_none_of_them() {
+    let state = state();
+    let a = client(&state, b"a");
+    let reading = state.read();
+    let session = reading.session(&a.session).unwrap();
+    let opened = |user, bits| {
+        let (file, mode) = (file(1), mode(bits, 0));
+        let request = OpenRequest { file, owner: b"o", user, mode, reclaim: None };
+        state.open(Now(0), session, &request, Box::new(())).unwrap().stateid
+    };
+    let user_of = |stateid| {
+        let bearer = reading.check_access(session.client_id(), stateid, &file(1), ShareBits::READ);
+        bearer.unwrap().user
+    };
+    assert_eq!(user_of(opened(ALICE, 1)), Some(ALICE));
+    assert_eq!(user_of(opened(ALICE, 3)), Some(ALICE));
+    assert_eq!(user_of(opened(BOB, 1)), None);
+    assert_eq!(user_of(opened(ALICE, 1)), None, "it was widened by somebody else");
+}
+
+#[test]
+fn the_answer_of_create_session_is_repeated_for_its_sender_only() {
+    let state = state();
+    let known = exchange(&state, 0, 1, ALICE, false).unwrap();
+    let made = session_of(&state, 0, known, ALICE).unwrap();
+    assert_eq!(session_of(&state, 0, known, ALICE), Ok(made));
+    assert_eq!(session_of(&state, 0, known, BOB), Err(CreateSessionError::Misordered));
 }
 
 #[test]
@@ -376,8 +441,11 @@ fn a_stateid_is_valid_for_its_client_file_and_access() {
     let opened = open(&state, 0, &a, b"owner", 1, mode(1, 0)).unwrap();
     let reading = state.read();
     let id = |of: &Created| reading.session(&of.session).unwrap().client_id();
-    let check =
-        |who, stateid, at, access| reading.check_access(who, stateid, &file(at), bits(access));
+    let check = |who, stateid, at, access| {
+        let bearer = reading.check_access(who, stateid, &file(at), bits(access))?;
+        assert_eq!(bearer.user, Some(ALICE));
+        Ok(bearer.access)
+    };
     let Stateid { seqid, other } = opened.stateid;
     assert_eq!(check(id(&a), opened.stateid, 1, 1), Ok(ShareBits::READ));
     assert_eq!(check(id(&a), Stateid { seqid: 0, other }, 1, 1), Ok(ShareBits::READ));

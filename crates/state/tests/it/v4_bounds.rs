@@ -19,7 +19,15 @@ fn random() -> u64 {
 fn session(state: &V4State, name: &[u8]) -> SessionId {
     let principal = Principal { flavor: 1, user: 0 };
     let address = "127.0.0.1".parse().unwrap();
-    let who = ExchangeId { owner: name, verifier: [1; 8], principal, address, update: false };
+    let who = ExchangeId {
+        owner: name,
+        verifier: [1; 8],
+        principal,
+        address,
+        machine: None,
+        is_signed: false,
+        update: false,
+    };
     let known = state.exchange_id(Now(0), &who).unwrap();
     let limits = ChannelLimits {
         request_bytes: 4096,
@@ -50,7 +58,13 @@ fn an_open_takes_less_than_its_share_of_memory() {
             let mut owner = *b"open id:\0\0\0\x30\0\0\0\0\0\0\0\x01\0\0\0\0";
             owner[20..].copy_from_slice(&number.to_be_bytes());
             let file = FileKey::new(&file).unwrap();
-            let request = OpenRequest { file, owner: &owner, mode, reclaim: None };
+            let request = OpenRequest {
+                file,
+                owner: &owner,
+                user: Principal { flavor: 1, user: 0 },
+                mode,
+                reclaim: None,
+            };
             state.open(Now(0), session, &request, Box::new([0_u8; 32])).unwrap();
         }
     });

@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 const LEASE: u64 = 60_000;
 const RECALL: u64 = 40_000;
+const USER: Principal = Principal { flavor: 1, user: 0 };
 
 fn random() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
@@ -67,7 +68,8 @@ impl World {
         let reading = self.state.read();
         let session = reading.session(&self.sessions[client]).unwrap();
         let mode = ShareMode { access, deny: ShareBits::NONE };
-        let request = OpenRequest { file: file(n), owner: b"owner", mode, reclaim: None };
+        let request =
+            OpenRequest { file: file(n), owner: b"owner", user: USER, mode, reclaim: None };
         self.state.open(Now(now), session, &request, Box::new(())).map(|opened| opened.stateid)
     }
 
@@ -102,9 +104,17 @@ impl World {
 }
 
 fn session(state: &V4State, name: &[u8]) -> SessionId {
-    let principal = Principal { flavor: 1, user: 0 };
+    let principal = USER;
     let address = IpAddr::V4(Ipv4Addr::LOCALHOST);
-    let who = ExchangeId { owner: name, verifier: [1; 8], principal, address, update: false };
+    let who = ExchangeId {
+        owner: name,
+        verifier: [1; 8],
+        principal,
+        address,
+        machine: None,
+        is_signed: false,
+        update: false,
+    };
     let known = state.exchange_id(Now(0), &who).unwrap();
     let limits = ChannelLimits {
         request_bytes: 4096,

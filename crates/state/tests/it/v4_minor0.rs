@@ -181,7 +181,15 @@ fn clients_of_4_0_and_4_1_of_one_name_are_two() {
     let names = set(&state, 0, 1, ALICE, 1).unwrap();
     confirm(&state, 0, names, ALICE).unwrap();
     let (owner, verifier) = (b"client", [1; 8]);
-    let who = ExchangeId { owner, verifier, principal: ALICE, address: HERE, update: false };
+    let who = ExchangeId {
+        owner,
+        verifier,
+        principal: ALICE,
+        address: HERE,
+        machine: None,
+        is_signed: false,
+        update: false,
+    };
     let known = state.exchange_id(Now(0), &who).unwrap();
     assert!(!known.confirmed && known.client_id != names.client_id);
     assert_eq!(state.renew_client(Now(0), known.client_id), Err(OwnerError::StaleClientId));
@@ -354,7 +362,7 @@ fn requests_with_state_renew_the_lease() {
     assert_eq!(silent(50_000), 49_001);
     let file = file(1);
     let bearer = state.check_bearer(Now(50_000), &reading, stateid, &file, ShareBits::READ);
-    assert_eq!(bearer, Ok(Bearer { access: ShareBits::READ, user: ALICE }));
+    assert_eq!(bearer, Ok(Bearer { access: ShareBits::READ, user: Some(ALICE) }));
     assert_eq!(silent(50_000), 0);
     drop(run(state.begin_by_open(Now(60_000), &reading, stateid, request(3, CLOSE))));
     assert_eq!(silent(60_000), 0);

@@ -91,7 +91,15 @@ impl Server {
     pub fn client(&self, now: u64, name: &[u8], verifier: u8, principal: Principal) -> Client {
         let address = "127.0.0.1".parse().unwrap();
         let verifier = [verifier; 8];
-        let who = ExchangeId { owner: name, verifier, principal, address, update: false };
+        let who = ExchangeId {
+            owner: name,
+            verifier,
+            principal,
+            address,
+            machine: None,
+            is_signed: false,
+            update: false,
+        };
         let known = self.v4.exchange_id(Now(now), &who).unwrap();
         let limits = ChannelLimits {
             request_bytes: 4096,
@@ -167,7 +175,7 @@ impl Server {
         let session = reading.session(&client.session).unwrap();
         let reclaimed: Option<&dyn Fn() -> bool> = if reclaim { Some(&may_reclaim) } else { None };
         let file = client.file;
-        let request = OpenRequest { file, owner: b"owner", mode, reclaim: reclaimed };
+        let request = OpenRequest { file, owner: b"owner", user: ALICE, mode, reclaim: reclaimed };
         let opened = self.v4.open(Now(now), session, &request, Box::new(()))?;
         if reclaim {
             session.requester().reclaimed(Now(now), &self.locks);

@@ -44,11 +44,23 @@ impl InitiatorCredential {
             }),
         );
         let count = u32::try_from(elements.len()).unwrap_or_default();
-        let store = Store { count, elements: elements.as_ptr() };
+        Self::acquire(library, Some(&Store { count, elements: elements.as_ptr() }))
+    }
+
+    /// The tickets of this process's user: of the cache and the keytab that its environment names (`KRB5CCNAME`,
+    /// `KRB5_CLIENT_KTNAME`), or of those that krb5.conf(5) does.
+    ///
+    /// # Errors
+    /// The library is missing, or there is no ticket.
+    pub fn of_user() -> Result<Self, GssError> {
+        Self::acquire(library()?, None)
+    }
+
+    fn acquire(library: &'static Library, store: Option<&Store>) -> Result<Self, GssError> {
         let mechanisms = OidSet { count: 1, elements: KRB5_MECHANISM.as_ptr() };
         let (mut minor, mut pointer) = (0, ptr::null_mut());
-        // SAFETY: store, its elements and strings, and the set of mechanisms outlive the call, which copies what it
-        // keeps; `pointer` takes the result; what is null is not asked for.
+        // SAFETY: the store is null, which is the defaults, or it, its elements and strings outlive the call, as the set of
+        // mechanisms does; the call copies what it keeps; `pointer` takes the result; what is null is not asked for.
         let major = unsafe {
             (library.acquire_cred_from)(
                 &raw mut minor,
@@ -56,7 +68,7 @@ impl InitiatorCredential {
                 u32::MAX,
                 &raw const mechanisms,
                 INITIATE,
-                &raw const store,
+                store.map_or(ptr::null(), ptr::from_ref),
                 &raw mut pointer,
                 ptr::null_mut(),
                 ptr::null_mut(),

@@ -29,7 +29,7 @@ pub(super) fn setclientid<'f>(
     let who = SetClientId {
         name: a.id.0,
         verifier: a.verifier,
-        principal: frame.principal(),
+        principal: frame.client_principal(),
         callback: Arc::new(callback),
     };
     let known = frame.v4().state.set_client_id(frame.now, &who);
@@ -72,7 +72,8 @@ pub(super) fn setclientid_confirm<'f>(
 ) -> Result<(), Failed> {
     let SetclientidConfirmArgs { clientid, confirm } = args.get()?;
     let state = &frame.v4().state;
-    let confirmed = state.confirm_client_id(frame.now, (clientid, confirm), frame.principal());
+    let confirmed =
+        state.confirm_client_id(frame.now, (clientid, confirm), frame.client_principal());
     frame.v4().tell_name_conflicts();
     match confirmed {
         Ok(Some(callback)) => callback_probe::send(frame.nfs, callback),

@@ -20,7 +20,7 @@ pub(in super::super) fn data_right(
 ) -> Result<Right, Failed> {
     let (state, stateid) = (&frame.v4().state, stateid_of(stateid));
     match state.check_bearer(frame.now, frame.reading, stateid, file, access) {
-        Ok(bearer) if bearer.user == frame.principal() => Ok(opened_for(bearer.access)),
+        Ok(bearer) if bearer.user == Some(frame.principal) => Ok(opened_for(bearer.access)),
         Ok(_) => Ok(Right::Check),
         // clients read pages that they write in part (RFC 7530 §9.1.6)
         Err(StateidError::OpenMode) if access == ShareBits::READ => {

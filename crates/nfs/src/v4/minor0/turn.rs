@@ -1,6 +1,6 @@
 //! An operation as the turn of its owner (RFC 7530 §9.1.7): it runs, or is answered as it was the first time.
 
-use super::super::frame::{Frame, principal_of};
+use super::super::frame::Frame;
 use super::super::status::Failed;
 use proto::nfs4::Nfsstat4;
 use siphasher::sip::SipHasher13;
@@ -20,7 +20,7 @@ pub(super) fn request_of(
     after: &Reader<'_>,
 ) -> Request {
     let len = before.len().saturating_sub(after.rest().len());
-    let principal = principal_of(frame.caller.credential());
+    let principal = frame.principal;
     let mut hasher = SipHasher13::new_with_keys(KEYS.0, KEYS.1);
     hasher.write_u32(principal.flavor);
     hasher.write_u64(principal.user);

@@ -18,8 +18,8 @@ use std::sync::atomic::Ordering::Acquire;
 pub struct Bearer {
     /// What the file is open for.
     pub access: ShareBits,
-    /// Who has opened it, who need not be who uses the stateid.
-    pub user: Principal,
+    /// Who has opened it, who need not be who uses the stateid; `None` if several have as one owner.
+    pub user: Option<Principal>,
 }
 
 /// A client of version 4.0 that a request is about.
@@ -91,9 +91,9 @@ impl V4State {
         };
         open.client.renew(now);
         let granted = open.mode().access;
-        let opener = open.opener.as_ref().ok_or(StateidError::Bad)?;
+        open.opener.as_ref().ok_or(StateidError::Bad)?;
         if granted.number() & access.number() == access.number() {
-            Ok(Bearer { access: granted, user: opener.user })
+            Ok(Bearer { access: granted, user: open.sole_user() })
         } else {
             Err(StateidError::OpenMode)
         }

@@ -138,8 +138,7 @@ impl V4State {
         let Some(owners) = client.owners() else { return Err(StateidError::Bad) };
         if turns.1.is_none() {
             let most = (now, self.limits.owners_per_client);
-            let Some(found) = owners.find_or_add(OwnerKind::Lock, owner.name, request.user, most)
-            else {
+            let Some(found) = owners.find_or_add(OwnerKind::Lock, owner.name, most) else {
                 return Ok(None);
             };
             match Turn::begin(&client, &found, now, Request { seqid: owner.seqid, ..request }) {

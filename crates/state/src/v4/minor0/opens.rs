@@ -34,7 +34,7 @@ impl V4State {
             self.end_owner(&owner);
         }
         let most = (now, self.limits.owners_per_client);
-        let owner = owners.find_or_add(OwnerKind::Open, name, request.user, most);
+        let owner = owners.find_or_add(OwnerKind::Open, name, most);
         Turn::begin(&client, &owner.ok_or(OwnerError::NoRoom)?, now, request)
     }
 
@@ -68,7 +68,8 @@ impl V4State {
         reclaim: Option<&dyn Fn() -> bool>,
         kept: Guard,
     ) -> Result<Opened, OpenError> {
-        let request = OpenRequest { file, owner: &turn.owner.name, mode, reclaim };
+        let user = turn.user();
+        let request = OpenRequest { file, owner: &turn.owner.name, user, mode, reclaim };
         self.open_for(now, (&turn.client, Some(&turn.owner)), &request, kept)
     }
 

@@ -84,8 +84,6 @@ struct Sequence {
 pub(in super::super) struct Owner {
     pub kind: OwnerKind,
     pub name: Box<[u8]>,
-    /// Who has sent its first request.
-    pub user: Principal,
     confirmed: AtomicUsize,
     used_ms: AtomicU64,
     sequence: Mutex<Sequence>,
@@ -102,11 +100,10 @@ const fn follows(last: u32, seqid: u32) -> bool {
 }
 
 impl Owner {
-    pub fn new(kind: OwnerKind, name: &[u8], user: Principal, now: Now) -> Self {
+    pub fn new(kind: OwnerKind, name: &[u8], now: Now) -> Self {
         Self {
             kind,
             name: name.into(),
-            user,
             confirmed: AtomicUsize::new(usize::from(kind == OwnerKind::Lock)),
             used_ms: AtomicU64::new(now.0),
             sequence: Mutex::default(),

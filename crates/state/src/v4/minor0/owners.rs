@@ -3,7 +3,6 @@
 use super::owner::{Owner, OwnerKind};
 use crate::acquire::acquire;
 use crate::key::Now;
-use crate::principal::Principal;
 use crate::sync::{Arc, Mutex};
 use std::collections::BTreeMap;
 
@@ -49,7 +48,6 @@ impl Owners {
         &self,
         kind: OwnerKind,
         name: &[u8],
-        user: Principal,
         (now, most): (Now, usize),
     ) -> Option<Arc<Owner>> {
         let mut table = acquire(&self.table);
@@ -58,7 +56,7 @@ impl Owners {
         if full {
             return table.owners.get(&key).map(Arc::clone);
         }
-        let make = || Arc::new(Owner::new(kind, name, user, now));
+        let make = || Arc::new(Owner::new(kind, name, now));
         Some(Arc::clone(table.owners.entry(key).or_insert_with(make)))
     }
 

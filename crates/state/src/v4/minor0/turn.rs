@@ -4,6 +4,7 @@ use super::super::client::Client;
 use super::super::requester::Requester;
 use super::owner::{Compared, KeptReply, Owner, OwnerError, Request};
 use crate::key::Now;
+use crate::principal::Principal;
 use crate::sync::Arc;
 
 /// How a request of an owner begins.
@@ -60,6 +61,11 @@ impl Turn {
     /// The client, which asks for state in this turn of an owner.
     pub const fn requester(&self) -> Requester<'_> {
         Requester::new(&self.client)
+    }
+
+    /// Who sends it.
+    pub(super) const fn user(&self) -> Principal {
+        self.request.user
     }
 
     /// The owner's name within its client.
