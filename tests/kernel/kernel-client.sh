@@ -7,7 +7,9 @@
 # shared by the guests and the host ($KC_JOB for the server command), and `barrier
 # NAME` to wait for one another. With -d the file IMAGE is the guests' disk /dev/ubda, and
 # $KC_JOB/disk.log records the writes and flushes (volatile.c). Each guest runs on one processor; $KC_SLOT, a number,
-# says on which, so that guests of several of these scripts are spread.
+# says on which, so that guests of several of these scripts are spread. $KC_KERNELS gives guests other kernels than the
+# installed one: for each guest, separated by commas, nothing or a directory with linux.uml, its modules and its C
+# library in lib (that of linux.uml names its loader by a relative path); the last is that of all further guests.
 # Needs a C compiler.
 set -u
 guests=1 limit=120 image=
@@ -29,7 +31,6 @@ if [ -n "$need" ]; then
   { apt-get install -y --no-install-recommends $need ||
     { apt-get update && apt-get install -y --no-install-recommends $need; }; } >/dev/null || exit 2
 fi
-uml=/usr/lib/uml/modules mods=$(ls -d /usr/lib/uml/modules/*/ | tail -n 1)
 ns=kc$$ job=$(mktemp -d /tmp/kc.XXXXXX) # not below /dev: the guest mounts its own there
 cleanup() {
   exec 2>/dev/null # no "Terminated" lines
@@ -61,7 +62,7 @@ cat >"$job/init" <<EOF2
 # copy-on-write view of it, so nothing the guest does reaches the host's files
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin
 mount -t tmpfs tmpfs /mnt
-insmod ${mods}kernel/fs/overlayfs/overlay.ko
+insmod \$KC_MODULES/*/kernel/fs/overlayfs/overlay.ko
 mkdir /mnt/u /mnt/w /mnt/n
 mount -t overlay -o lowerdir=/,upperdir=/mnt/u,workdir=/mnt/w overlay /mnt/n
 cd /mnt/n && mkdir -p job lib/modules
@@ -73,7 +74,7 @@ mount -t tmpfs tmpfs dev/shm
 mount -t devpts devpts dev/pts
 mount -t tmpfs tmpfs run
 mount -t tmpfs tmpfs mnt
-mount -t hostfs -o $uml none lib/modules
+mount -t hostfs -o \$KC_MODULES none lib/modules
 mount -t hostfs -o $job none job
 exec chroot . /bin/bash /job/guest
 EOF2
@@ -128,21 +129,26 @@ for range in "${ranges[@]}"; do
   for ((cpu = ${range%-*}; cpu <= ${range#*-}; cpu++)); do cpus+=("$cpu"); done
 done
 
+IFS=, read -r -a kernels <<<"${KC_KERNELS:-,}"
 pids=()
 for ((g = 1; g <= guests; g++)); do
   ip -n $ns tuntap add tap$g mode tap
   ip -n $ns link set tap$g master br0 up
+  kernel=${kernels[g - 1]-${kernels[-1]-}}
+  boot=(LD_PRELOAD="$preload" linux.uml) modules=/usr/lib/uml/modules
+  if [ -n "$kernel" ]; then
+    boot=(-C "$kernel" LD_LIBRARY_PATH="$kernel/lib" ./linux.uml) modules=$kernel/modules
+  fi
   # fd 3 is the guest's output; the kernel's own messages go to a file. A shell is
   # pid 1 of the guest's pid namespace: when it is killed, the whole guest is gone. A guest that has made the file again.N
   # and ends is booted once more.
   timeout -s KILL "$limit" ip netns exec $ns \
     taskset -c "${cpus[(${KC_SLOT:-$$} + g) % ${#cpus[@]}]}" unshare --pid --fork --kill-child -- \
     sh -c 'again=$1; shift; while :; do "$@"; r=$?; mv "$again" "$again.done" 2>/dev/null || exit $r; done' sh "$job/again.$g" \
-    env -i PATH="$PATH" TMPDIR=/dev/shm LD_PRELOAD="$preload" \
-    DISK="$image" DISK_LOG="$job/disk.log" KC_GUEST=$g \
-    linux.uml mem=512M umid=g$g uml_dir="$job/uml/" \
+    env -i PATH="$PATH" TMPDIR=/dev/shm DISK="$image" DISK_LOG="$job/disk.log" KC_GUEST=$g \
+    env "${boot[@]}" mem=512M umid=g$g uml_dir="$job/uml/" \
     root=/dev/root rootfstype=hostfs rootflags=/ ro init="$job/init" \
-    KC_GUEST=$g KC_GUESTS=$guests ${image:+ubd0=$image} \
+    KC_GUEST=$g KC_GUESTS=$guests KC_MODULES=$modules ${image:+ubd0=$image} \
     quiet selinux=0 apparmor=0 panic=-1 noreboot \
     con=null con0=null,fd:1 con1=null,fd:3 \
     vec0:transport=tap,ifname=tap$g,depth=128,gro=1 \

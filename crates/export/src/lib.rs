@@ -9,6 +9,7 @@
 mod buffer_options;
 mod client_rules;
 mod clients;
+mod delegate;
 mod export;
 pub mod exports_file;
 mod flavors;
@@ -27,6 +28,7 @@ mod xprtsec;
 pub use buffer_options::{BUFFER_MAX, BUFFER_MIN, BufferSize, BufferSizeError, BufferSizes};
 pub use client_rules::{ClientRules, ResolvedRule, Rule};
 pub use clients::{Client, ClientError, Network, Pattern};
+pub use delegate::{Delegate, DelegateError};
 pub use export::{
     ClientAccess, Export, ExportId, ExportSpec, Fsid, NotMounted, Requester, Source, uuid_text,
 };

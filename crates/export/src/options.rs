@@ -1,6 +1,7 @@
 //! The options of a client for an export.
 
 use crate::buffer_options::{BufferSize, BufferSizes};
+use crate::delegate::Delegate;
 use crate::flavors::FlavorList;
 use crate::xprtsec::XprtsecModes;
 use vfs::Durability;
@@ -48,6 +49,8 @@ pub struct Options {
     pub nohide: bool,
     /// Whether version 4 refuses names that are not UTF-8 (`utf8=strict`).
     pub utf8_names: bool,
+    /// Which delegations clients of version 4 get, if not those of the setting (`delegations=`).
+    pub delegations: Option<Delegate>,
     /// The accepted security flavours of calls (`sec=`).
     pub flavors: FlavorList,
     /// The accepted transport security of calls (`xprtsec=`).
@@ -72,6 +75,7 @@ impl Default for Options {
             crossmnt: false,
             nohide: false,
             utf8_names: false,
+            delegations: None,
             flavors: FlavorList::DEFAULT,
             xprtsec: XprtsecModes::ALL,
             buffers: BufferSizes::default(),
@@ -109,6 +113,9 @@ impl Options {
             if is_set {
                 words.push(word.to_owned());
             }
+        }
+        if let Some(delegations) = self.delegations {
+            words.push(format!("delegations={delegations}"));
         }
         if self.flavors != FlavorList::DEFAULT {
             words.push(format!("sec={}", self.flavors));

@@ -42,6 +42,8 @@ pub trait ByteRangeLocks: Send + Sync {
     /// A client of version 4 as a host of the table of locks, which it is until [`ByteRangeLocks::give_back_released`] hears
     /// that it has ended.
     fn add_client(&self, caller: &state::Caller<'_>, client: u64) -> HostId;
+    /// Whether anybody has a lock of a file, or asks for one just now.
+    fn is_locked(&self, file: &FileKey) -> bool;
     /// Takes a lock of a file.
     fn lock(&self, blocking: &dyn Blocking, file: Object<'_>, wanted: LockWanted<'_>)
     -> LockAnswer;

@@ -5,9 +5,9 @@
 //! Each mutex is held for an operation on what it guards; the keeper is woken, and calls are, without one.
 
 use rpc::Blocking;
-use state::FileKey;
+use state::{FileKey, Now};
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use vfs::Disturbed;
@@ -16,6 +16,8 @@ use vfs::Disturbed;
 const WAIT: Duration = Duration::from_millis(50);
 /// Calls that wait for clients, in all.
 const WAITING_MAX: usize = 8;
+/// Minimum time between two requests to clients to return some.
+const ASK_EVERY_MS: u64 = 5_000;
 /// Bounds of the histogram of times between recall and return, in milliseconds.
 pub const RETURN_BOUNDS_MS: [u64; 4] = [10, 100, 1000, 10_000];
 
@@ -74,10 +76,34 @@ pub struct Delegations {
     returns: Mutex<u64>,
     returned: Condvar,
     waiting: AtomicUsize,
+    /// There is no room for another.
+    scarce: AtomicBool,
+    /// When clients were last asked to return some; changed by the keeper.
+    asked_ms: AtomicU64,
     counters: Counters,
 }
 
 impl Delegations {
+    /// There is little room for others, or none: the keeper asks clients to return some.
+    pub(crate) fn note_scarce(&self) {
+        if !self.scarce.swap(true, Relaxed) {
+            self.wake();
+        }
+    }
+
+    /// Whether clients are to be asked now to return some: not more often than each [`ASK_EVERY_MS`].
+    pub(crate) fn asks_now(&self, now: Now) -> bool {
+        if !self.scarce.swap(false, Relaxed) {
+            return false;
+        }
+        let asked = self.asked_ms.load(Relaxed);
+        if asked != 0 && now.0.saturating_sub(asked) < ASK_EVERY_MS {
+            return false;
+        }
+        self.asked_ms.store(now.0.max(1), Relaxed);
+        true
+    }
+
     /// Has `waker` called when the keeper has something to do; the first one stays.
     pub(crate) fn set_waker(&self, waker: Waker) {
         let _first = self.disturbed.waker.set(waker);

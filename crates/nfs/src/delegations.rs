@@ -8,13 +8,13 @@
 
 use crate::Nfs;
 use crate::delegation_progress::DelegationCounts;
-use crate::file_key::file_key;
+use crate::file_key::{export_of, file_key};
 use crate::object::Object;
-use crate::settings::Delegate;
 use crate::v4::Ended;
 use crate::v4::callback::{CallbackAnswer, Operation, Recipient};
-use rpc::Blocking;
-use state::v4::{InTheWay, Recall};
+use export::{ClientAccess, Delegate, Requester};
+use rpc::{Blocking, TransportSecurity};
+use state::v4::{DelegationRow, InTheWay, Recall};
 use state::{FileKey, Now};
 use vfs::{Component, Fid, Name, Status};
 
@@ -155,6 +155,7 @@ impl Nfs {
                 InTheWay::Expired(clients) => expired.extend(clients),
             }
         }
+        self.ask_for_unused();
         let now = self.clock.now();
         let (recalls, silent) = self.v4.state.sweep_delegations(now);
         self.recall(&recalls);
@@ -167,12 +168,50 @@ impl Nfs {
         (self.v4.state.recalled_count() > 0).then(|| now.0.saturating_add(LOOK_MS))
     }
 
-    /// Changes which delegations are given; where there are to be none, those that were given are recalled.
+    /// If there is little room for others, asks the clients that have most to return the half that they use least. Those
+    /// that do not are left alone: there are just no more for anybody.
+    fn ask_for_unused(&self) {
+        if !self.delegations.asks_now(self.clock.now()) {
+            return;
+        }
+        for (client, held) in self.v4.state.largest_holders() {
+            let keep = u32::try_from(held / 2).unwrap_or(u32::MAX);
+            let to = Recipient::Client(client);
+            self.v4.callbacks.call(to, Operation::RecallAny { keep }, Box::new(|_| ()));
+        }
+    }
+
+    /// Changes which delegations are given where the exports do not say it; those that are not given any more are recalled.
     pub fn set_delegations(&self, delegate: Delegate) {
         self.settings.set_delegations(delegate);
-        if delegate == Delegate::Off {
-            let rows = self.v4.state.delegation_rows(self.clock.now());
-            rows.iter().for_each(|row| self.disturb(row.file));
+        self.recall_unwanted_delegations();
+    }
+
+    /// Recalls the delegations that would not be given as the exports and the settings are now.
+    pub fn recall_unwanted_delegations(&self) {
+        if !self.v4.state.any_delegations() {
+            return;
+        }
+        let rows = self.v4.state.delegation_rows(self.clock.now());
+        let unwanted = rows.iter().filter(|row| !self.is_wanted(row));
+        unwanted.for_each(|row| self.disturb(row.file));
+    }
+
+    fn is_wanted(&self, row: &DelegationRow) -> bool {
+        let table = self.exports.load();
+        let Some(export) = export_of(&row.file).and_then(|id| table.by_id(id)) else {
+            return false;
+        };
+        // nobody knows any more from which port, and by what certificate
+        let (certificates, security) = (self.exports.certificates(), TransportSecurity::PLAIN);
+        let who = Requester { address: row.address, port: 0, security, certificates };
+        match export.access_to_mount(&who) {
+            ClientAccess::Allowed(options) => {
+                let given = options.delegations.unwrap_or_else(|| self.settings.delegations());
+                given != Delegate::Off
+            }
+            ClientAccess::Unresolved => true,
+            _ => false,
         }
     }
 

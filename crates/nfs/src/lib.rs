@@ -36,10 +36,7 @@ use std::sync::Arc;
 pub use byte_range_locks::{ByteRangeLocks, LockAnswer, LockWanted};
 pub use delegation_progress::{DelegationCounts, RETURN_BOUNDS_MS};
 pub use program_state::Nfs;
-pub use settings::{
-    Delegate, DelegateError, NfsSettings, NfsVersions, NfsVersionsError, TransferSize,
-    TransferSizeError,
-};
+pub use settings::{NfsSettings, NfsVersions, NfsVersionsError, TransferSize, TransferSizeError};
 pub use store::{Store, Volatile};
 pub use v4::{DelegationView, OpenView};
 

@@ -13,8 +13,8 @@
 
 use crate::Nfs;
 use export::{
-    BufferSize, BufferSizes, ClientAccess, Export, ExportId, Exports, FlavorList, GroupList,
-    Handle, HeldTable, Options, RefusedCall, Requester, SquashedCred, Table, UserLookup,
+    BufferSize, BufferSizes, ClientAccess, Delegate, Export, ExportId, Exports, FlavorList,
+    GroupList, Handle, HeldTable, Options, RefusedCall, Requester, SquashedCred, Table, UserLookup,
 };
 use rpc::{Blocking, Call, Credential, Peer, SocketBufferSize, SocketBufferSizes};
 use std::cell::Cell;
@@ -483,6 +483,11 @@ impl<'c> Object<'c> {
     /// Whether names must be UTF-8 (`utf8=strict`).
     pub const fn needs_utf8_names(&self) -> bool {
         self.options.utf8_names
+    }
+
+    /// Which delegations clients of version 4 get here, if the export says it (`delegations=`).
+    pub const fn delegations(&self) -> Option<Delegate> {
+        self.options.delegations
     }
 
     /// Whether clients may see and set ACLs here.

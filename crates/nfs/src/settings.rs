@@ -2,6 +2,7 @@
 //!
 //! Each value is read once per call, relaxed: a change counts for the calls that come after it.
 
+use export::Delegate;
 use rpc::{ServedVersions, Transport};
 use std::fmt;
 use std::str::FromStr;
@@ -179,56 +180,6 @@ impl NfsVersions {
     }
 }
 
-/// Which delegations clients of version 4 get (`delegations`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Delegate {
-    /// None.
-    #[default]
-    Off,
-    /// Those for reading.
-    Read,
-}
-
-impl Delegate {
-    /// Every value, and how it is written.
-    const NAMES: [(Self, &'static str); 2] = [(Self::Off, "off"), (Self::Read, "read")];
-
-    const fn number(self) -> u8 {
-        match self {
-            Self::Off => 0,
-            Self::Read => 1,
-        }
-    }
-}
-
-/// A word that is not a value of [`Delegate`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DelegateError;
-
-impl fmt::Display for DelegateError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("off or read")
-    }
-}
-
-impl std::error::Error for DelegateError {}
-
-impl FromStr for Delegate {
-    type Err = DelegateError;
-
-    fn from_str(word: &str) -> Result<Self, DelegateError> {
-        let known = Self::NAMES.iter().find(|(_, name)| *name == word);
-        known.map(|(delegate, _)| *delegate).ok_or(DelegateError)
-    }
-}
-
-impl fmt::Display for Delegate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let known = Self::NAMES.iter().find(|(delegate, _)| delegate == self);
-        f.write_str(known.map_or("", |(_, name)| name))
-    }
-}
-
 /// The live settings.
 #[derive(Debug)]
 pub struct NfsSettings {
@@ -236,7 +187,7 @@ pub struct NfsSettings {
     pub served: Arc<ServedVersions>,
     /// Which minor versions of version 4 are served, where that is: bit N for version 4.N.
     minors: AtomicU32,
-    /// Whether clients of version 4 get delegations (`delegations`).
+    /// Which delegations clients of version 4 get where the export does not say it (`delegations`).
     delegations: AtomicU8,
     /// The most bytes of a READ's data or of a directory listing (`max-read`).
     pub max_read: AtomicU32,
@@ -295,9 +246,9 @@ impl NfsSettings {
         self.delegations.store(delegate.number(), Ordering::Relaxed);
     }
 
-    /// Whether read delegations are given.
-    pub fn delegates(&self) -> bool {
-        self.delegations.load(Ordering::Relaxed) != Delegate::Off.number()
+    /// Which delegations are given where the export does not say it.
+    pub fn delegations(&self) -> Delegate {
+        Delegate::from_number(self.delegations.load(Ordering::Relaxed))
     }
 
     /// The most bytes that a READ may give: a multiple of [`BLOCK`].

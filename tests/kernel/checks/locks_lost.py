@@ -8,7 +8,7 @@ import sys
 import time
 
 from check import JOB, ask, sh
-from two import ME, await_file, in_processes, is_refused, meet, opened, run_two, tell, told, whole
+from two import ME, await_file, in_processes, is_refused, meet, opened, run_guests, tell, told, whole
 
 # the second guest has been switched off and on again
 IS_BACK = ME == 2 and os.path.exists(JOB + "/nfs.2")
@@ -156,4 +156,4 @@ def what_a_client_without_power_held_others_get_when_it_is_back_or_released():
 checks = [a_waiter_that_cannot_be_called_back_asks_again, a_holder_that_is_cut_off_keeps_its_lock,
           a_waiter_that_is_cut_off_gets_its_lock_when_it_is_back,
           what_a_client_without_power_held_others_get_when_it_is_back_or_released]
-run_two(checks[-1:] if IS_BACK else checks)
+run_guests(checks[-1:] if IS_BACK else checks)

@@ -9,7 +9,7 @@ import sys
 import time
 
 from check import errno_of, sh
-from two import (ENVIRONMENT, LIMIT_S, ME, OTHER, count_of, in_processes, increments, is_refused, meet, opened, run_two,
+from two import (ENVIRONMENT, LIMIT_S, ME, OTHER, count_of, in_processes, increments, is_refused, meet, opened, run_guests,
                  tell, told, whole)
 
 # increments of each process of a guest
@@ -269,6 +269,6 @@ def maildir_loses_no_mail():
     meet("maildir-over")
 
 
-run_two([each_excludes_the_other, a_waiter_is_granted_when_the_holder_lets_go, counters_miss_nothing,
+run_guests([each_excludes_the_other, a_waiter_is_granted_when_the_holder_lets_go, counters_miss_nothing,
           sqlite_keeps_every_row, git_keeps_every_commit, dotlocks_exclude, dotlocks_by_lockfile, one_makes_the_pid_file,
           a_stale_pid_file_is_taken_over, maildir_loses_no_mail, mail_is_delivered_by_procmail])

@@ -6,9 +6,9 @@ import fcntl
 import os
 import time
 
-from check import ask, errno_of, restart_server
-from two import (ENVIRONMENT, ME, OTHER, count_of, fcntl_lock, in_processes, increments, is_refused, meet, opened,
-                 run_two)
+from check import errno_of, restart_server
+from two import (ENVIRONMENT, ME, OTHER, count_of, cut, fcntl_lock, in_processes, increments, is_refused, meet, opened,
+                 run_guests)
 
 KILLS = int(ENVIRONMENT.get("LOCK_KILLS", "20"))
 HELD = 50
@@ -73,12 +73,6 @@ def work_goes_on_soon_after_a_kill():
     print("after a kill the slowest %s" % ", ".join("%s took %.1f s" % item for item in slowest.items()), flush=True)
 
 
-def cut(state):
-    """Cuts the second guest's network, or connects it again."""
-    answer = ask("bridge link set dev tap2 state " + {"down": "0", "up": "3"}[state])
-    assert not answer.strip(), answer
-
-
 def a_client_that_is_cut_off_loses_what_another_wants():
     fd = opened("cut")
     if ME == 2:
@@ -139,5 +133,5 @@ def a_client_that_is_cut_off_keeps_what_nobody_wants():
     os.close(fd)
 
 
-run_two([locks_outlive_kills_of_the_server, work_goes_on_soon_after_a_kill,
+run_guests([locks_outlive_kills_of_the_server, work_goes_on_soon_after_a_kill,
          a_client_that_is_cut_off_loses_what_another_wants, a_client_that_is_cut_off_keeps_what_nobody_wants])

@@ -1,7 +1,7 @@
-"""Shared by the checks that run in two guests at once: meeting, telling each other, locks, processes.
+"""Shared by the checks that run in several guests at once: meeting, telling each other, locks, processes.
 
-`ME` is 1 or 2, `meet` waits for the other. A check that fails in one guest goes on in the other until it waits for the
-first, which has then gone to the end as well."""
+`ME` is the number of this guest, `OTHER` the other of two; `meet` waits for all. A check that fails in one guest goes on in
+the others until they wait for it."""
 
 import errno
 import fcntl
@@ -11,24 +11,27 @@ import sys
 import time
 import traceback
 
-from check import JOB
+from check import JOB, ask
 
 ENVIRONMENT = dict(line.rstrip("\n").split("=", 1) for line in open(JOB + "/environment"))
-ME, OTHER = (1, 2) if os.environ["GUEST"] == "1" else (2, 1)
+ME, GUESTS = int(os.environ["GUEST"]), int(os.environ["GUESTS"])
+OTHER = 2 if ME == 1 else 1
 # a limit on waiting that keeps a failure from hanging
 LIMIT_S = 100
 
 
 def meet(name):
-    """Waits until both guests are here."""
+    """Waits until all guests are here."""
     open("%s/met.%s.%d" % (JOB, name, ME), "w").close()
-    await_file("met.%s.%d" % (name, OTHER))
+    for guest in range(1, GUESTS + 1):
+        await_file("met.%s.%d" % (name, guest))
 
 
 def await_file(name):
     end = time.time() + LIMIT_S
     while not os.path.exists(JOB + "/" + name):
         assert time.time() < end, "waited in vain for " + name
+        assert not os.path.exists(JOB + "/failed"), "another guest has failed before " + name
         time.sleep(0.01)
 
 
@@ -64,6 +67,12 @@ def is_refused(function, *args):
         assert error.errno in (errno.EAGAIN, errno.EACCES), error
         return True
     return False
+
+
+def cut(state):
+    """Cuts the second guest's network, or connects it again."""
+    answer = ask("bridge link set dev tap2 state " + {"down": "0", "up": "3"}[state])
+    assert not answer.strip(), answer
 
 
 def opened(name):
@@ -114,8 +123,8 @@ def count_of(path, offset=0):
     return count
 
 
-def run_two(checks):
-    """Runs each check in both guests at the same time, in a directory of its own; `LOCK_CHECKS` names some."""
+def run_guests(checks):
+    """Runs each check in all guests at the same time, in a directory of its own; `LOCK_CHECKS` names some."""
     only = ENVIRONMENT.get("LOCK_CHECKS", "").split()
     failed = 0
     checks = [check for check in checks if not only or check.__name__ in only]
@@ -131,9 +140,10 @@ def run_two(checks):
             print("ok %s (guest %d, %.1f s)" % (name, ME, time.time() - started), flush=True)
         except BaseException:
             failed += 1
+            open(JOB + "/failed", "w").close()
             traceback.print_exc(file=sys.stdout)
             print("not ok %s (guest %d)" % (name, ME), flush=True)
-            # the other guest must not wait for ever
+            # the other guests must not wait for ever
             break
         finally:
             os.chdir("/")

@@ -485,6 +485,7 @@ impl ServerControl {
     fn after_change(&self, mut done: Reloaded) -> Reloaded {
         self.parts.kerberos.refresh();
         done.notes.extend(self.parts.kerberos.problem());
+        self.parts.nfs.recall_unwanted_delegations();
         let dropped = self.parts.nlm.release_removed_exports();
         if dropped.files > 0 {
             let Taken { files, locks, .. } = dropped;

@@ -15,10 +15,11 @@ use crate::logging::LogLevel;
 use crate::memory_shares::MemoryShares;
 use crate::output::error_text;
 use crate::serve::parts::ServerParts;
+use export::Delegate;
 use gss::krb5::{Keytab, PrincipalsFile, Sealing};
 use nfs::nlm::LocalLocks;
 use nfs::nsm::NsmMode;
-use nfs::{Delegate, NfsVersions, TransferSize};
+use nfs::{NfsVersions, TransferSize};
 use state::{GraceSeconds, LeaseSeconds, SessionSlots};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use svc::{
@@ -256,7 +257,7 @@ settings! {
         default: Delegate::Off,
         default_text: None,
         apply: Some(|parts, delegate, _| { parts.nfs.set_delegations(*delegate); Ok(Vec::new()) }),
-        help: "whether NFSv4.1 clients get delegations, which let them use cached files without revalidation",
+        help: "whether NFSv4.1 clients get delegations, which let them use cached files without revalidation, unless the export says otherwise",
         manual: "With read, a client that opens a file for reading opens it again and reads it from its cache without \
                  asking, until somebody wants to change it. Who writes to it waits until the client has returned it, \
                  for up to 40 seconds if the client does not answer, then it is taken from the client: other clients, \

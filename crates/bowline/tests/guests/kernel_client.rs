@@ -227,6 +227,16 @@ fn locks_of_two_clients() {
     guests(2, "ext4 --set versions=2,3,4.1", "locks_two", "|vers=4.1", 400);
 }
 
+/// Of versions 4.2, 4.1 and 3, and programs of the server's machine. `LOCK_SECONDS` for a longer free-for-all,
+/// `KC_KERNELS` for other kernels.
+#[test]
+fn delegations_of_two_clients_beside_one_of_version_3() {
+    let kind = "ext4 --set delegations=read --set lease=5 --set grace=5";
+    let mounts =
+        ["vers=4.2,", "vers=4.1,", ""].map(|version| version.to_owned() + "acdirmin=0,acdirmax=0");
+    guests(3, kind, "delegations", &mounts.join("|"), 400);
+}
+
 /// Both use version 4.1: who waits for a lock is called back.
 #[test]
 fn locks_of_two_version_4_clients() {

@@ -3,15 +3,16 @@
 
 use crate::callbacks::{connected, fine, next, until, watch};
 use crate::operator_tables::connect;
-use crate::rig::{Server, text};
+use crate::rig::{Server, text, wrap};
 use client::nfs4::{Operations, Session, results_inside, succeeded};
-use client::{Callback, Client, Fh};
+use client::{Callback, Client, Fh, NlmLock};
 use proto::layout::Bytes;
 use proto::nfs3::StableHow;
 use proto::nfs4::{
-    Bitmap4, CbRecallArgs, Nfsstat4, OpenArgs, OpenClaim4, OpenHow4, OpenOwner4, Stateid4, cb_op,
-    op,
+    Bitmap4, CbRecallAnyArgs, CbRecallArgs, Nfsstat4, OpenArgs, OpenClaim4, OpenHow4, OpenOwner4,
+    Stateid4, cb_op, op,
 };
+use proto::nlm::Status;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::sync::mpsc::Receiver;
@@ -32,13 +33,17 @@ struct Rig {
 
 /// A server with one export, `e`, that holds `file`.
 fn rig(setting: &str) -> Rig {
+    rig_with(&["--set", setting])
+}
+
+fn rig_with(args: &[&str]) -> Rig {
     let dir = tempfile::tempdir().unwrap();
     std::fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o777)).unwrap();
     let path = dir.path().join("file");
     std::fs::write(&path, b"first").unwrap();
     std::fs::set_permissions(&path, PermissionsExt::from_mode(0o666)).unwrap();
     let export = format!("e={}", dir.path().display());
-    let server = Server::start(&[&export, "--set", "versions=3,4.1", "--set", setting]);
+    let server = Server::start(&[&[&export, "--set", "versions=3,4.1"], args].concat());
     Rig { _dir: dir, path, server }
 }
 
@@ -53,6 +58,8 @@ struct Machine {
 struct Opened {
     handle: Vec<u8>,
     delegation: Option<Stateid4>,
+    /// The delegation is to be returned at once.
+    recalled: bool,
 }
 
 impl Machine {
@@ -64,6 +71,18 @@ impl Machine {
     }
 
     fn open(&mut self, access: u32, claim: OpenClaim4<'_>) -> Result<Opened, Nfsstat4> {
+        let at = Operations::new().bare(op::PUTROOTFH).with(op::LOOKUP, &Bytes::<255>(b"e"));
+        self.open_at(at, &[op::PUTROOTFH, op::LOOKUP], access, claim)
+    }
+
+    /// Opens what is current after these operations, or a name in it.
+    fn open_at(
+        &mut self,
+        before: Operations,
+        numbers: &[u32],
+        access: u32,
+        claim: OpenClaim4<'_>,
+    ) -> Result<Opened, Nfsstat4> {
         let args = OpenArgs {
             seqid: 0,
             share_access: access,
@@ -72,30 +91,29 @@ impl Machine {
             how: OpenHow4::NoCreate,
             claim,
         };
-        let operations = Operations::new()
-            .bare(op::PUTROOTFH)
-            .with(op::LOOKUP, &Bytes::<255>(b"e"))
-            .with(op::OPEN, &args)
-            .bare(op::GETFH);
+        let operations = before.with(op::OPEN, &args).bare(op::GETFH);
         let reply = self.client.compound(&mut self.session, &operations).unwrap();
         let status = Reader::new(reply.body()).get().unwrap();
         if status != Nfsstat4::Ok {
             return Err(status);
         }
         let mut r = results_inside(&reply).unwrap();
-        succeeded(&mut r, op::PUTROOTFH).unwrap();
-        succeeded(&mut r, op::LOOKUP).unwrap();
+        for number in numbers {
+            succeeded(&mut r, *number).unwrap();
+        }
         succeeded(&mut r, op::OPEN).unwrap();
         let _open: Stateid4 = r.get().unwrap();
         r.opaque_fixed(20).unwrap();
         r.u32().unwrap();
         let _set: Bitmap4 = r.get().unwrap();
+        let mut recalled = false;
         let delegation = match r.u32().unwrap() {
             0 => None,
             OPEN_DELEGATE_READ => {
                 let stateid = r.get().unwrap();
-                // not recalled; nobody is named who need not ask
-                assert_eq!(r.words().unwrap(), [0, 0, 0, 0, 0]);
+                recalled = r.u32().unwrap() != 0;
+                // nobody is named who need not ask
+                assert_eq!(r.words().unwrap(), [0, 0, 0, 0]);
                 Some(stateid)
             }
             // none, and why
@@ -108,7 +126,7 @@ impl Machine {
             other => panic!("a delegation of type {other}"),
         };
         succeeded(&mut r, op::GETFH).unwrap();
-        Ok(Opened { handle: r.opaque(128).unwrap().to_vec(), delegation })
+        Ok(Opened { handle: r.opaque(128).unwrap().to_vec(), delegation, recalled })
     }
 
     fn open_name(&mut self, access: u32) -> Result<Opened, Nfsstat4> {
@@ -118,6 +136,7 @@ impl Machine {
     /// Opens the file for reading and gets a delegation.
     fn delegated(&mut self) -> (Vec<u8>, Stateid4) {
         let opened = self.open_name(READ | WANT_READ).unwrap();
+        assert!(!opened.recalled);
         (opened.handle, opened.delegation.expect("a delegation"))
     }
 
@@ -193,6 +212,25 @@ fn a_client_of_version_3_comes_back_when_the_file_was_returned() {
 }
 
 #[test]
+fn a_lost_delegation_is_returned_without_attributes() {
+    let rig = rig("delegations=read");
+    let mut reader = Machine::new(&rig.server, b"reader");
+    let (handle, delegation) = reader.delegated();
+    let mut give_back = |with_attributes: bool| {
+        let at = Operations::new().at(&handle);
+        let change = Bitmap4::of(&[3]);
+        let at = if with_attributes { at.with(op::GETATTR, &change) } else { at };
+        let operations = at.with(op::DELEGRETURN, &delegation);
+        let reply = reader.client.compound(&mut reader.session, &operations).unwrap();
+        Reader::new(reply.body()).get::<Nfsstat4>().unwrap()
+    };
+    assert_eq!(give_back(true), Nfsstat4::Ok);
+    // the client would take what others have changed for its own changes
+    assert_eq!(give_back(true), Nfsstat4::Access);
+    assert_eq!(give_back(false), Nfsstat4::BadStateid);
+}
+
+#[test]
 fn a_name_is_removed_when_the_file_was_returned() {
     let rig = rig("delegations=read");
     let mut reader = Machine::new(&rig.server, b"reader");
@@ -242,4 +280,117 @@ fn no_delegation_is_granted_when_off_and_switching_off_recalls() {
     reader.recalled(&handle, delegation);
     reader.give_back(&handle, delegation);
     until(|| rig.server.json("delegations").as_array().unwrap().is_empty());
+}
+
+#[test]
+fn a_lock_for_writing_waits_for_readers_who_may_have_locked_and_keeps_delegations_off() {
+    let rig = rig("delegations=read");
+    let mut reader = Machine::new(&rig.server, b"reader");
+    let mut old = connect(&rig.server);
+    let (handle, delegation) = reader.delegated();
+    let lock =
+        NlmLock { caller_name: b"old", handle: &handle, oh: b"old", svid: 7, offset: 0, len: 0 };
+    assert_eq!(old.nlm_lock(4, lock, false, false).unwrap(), Status::Granted, "nobody writes");
+    assert_ne!(old.nlm_lock(4, lock, true, false).unwrap(), Status::Granted);
+    reader.recalled(&handle, delegation);
+    reader.give_back(&handle, delegation);
+    assert_eq!(old.nlm_lock(4, lock, true, false).unwrap(), Status::Granted);
+    // another file, which is locked before it is opened
+    std::fs::copy(&rig.path, rig.path.with_extension("too")).unwrap();
+    let root = old.mount(b"/e").unwrap();
+    let locked = old.lookup(&root, b"file.too").unwrap().handle;
+    let lock = NlmLock { handle: locked.bytes(), ..lock };
+    assert_eq!(old.nlm_lock(4, lock, true, false).unwrap(), Status::Granted);
+    let claim = OpenClaim4::Null(Bytes(b"file.too"));
+    assert!(reader.open(READ | WANT_READ, claim).unwrap().delegation.is_none());
+    assert_eq!(old.nlm_unlock(4, lock).unwrap(), Status::Granted);
+    // the file rests for a moment after its last lock
+    until(|| reader.open(READ | WANT_READ, claim).unwrap().delegation.is_some());
+}
+
+#[test]
+fn what_is_reclaimed_after_a_restart_is_given_as_recalled() {
+    let mut rig = rig_with(&["--set", "delegations=read", "--set", "grace=30"]);
+    let mut reader = Machine::new(&rig.server, b"reader");
+    let (handle, _) = reader.delegated();
+    rig.server.kill();
+    rig.server.start_again();
+    // a client that is not yet done with reclaiming
+    let mut client = connected(&rig.server);
+    let seen = watch(&mut client, fine);
+    let session = client.open_reading_session(1, b"reader", 4).unwrap();
+    let mut reader = Machine { client, session, seen };
+    let at = || Operations::new().at(&handle);
+    let mut open = |access, claim| reader.open_at(at(), &[op::PUTFH], access, claim);
+    assert_eq!(open(READ, OpenClaim4::Fh).err(), Some(Nfsstat4::Grace));
+    let again = open(READ, OpenClaim4::Previous(OPEN_DELEGATE_READ)).unwrap();
+    assert!(again.recalled);
+    let delegation = again.delegation.expect("a delegation");
+    // further opens are established by it, before the grace period ends
+    assert!(open(READ, OpenClaim4::DelegCurFh(delegation)).is_ok());
+    let unknown = Stateid4 { seqid: 1, other: [9; 12] };
+    assert_eq!(open(READ, OpenClaim4::DelegCurFh(unknown)).err(), Some(Nfsstat4::BadStateid));
+    let rows = rig.server.json("delegations");
+    assert!(rows[0]["recalled_ms"].is_number(), "{rows}");
+    reader.give_back(&handle, delegation);
+    assert!(rig.server.json("delegations").as_array().unwrap().is_empty());
+}
+
+#[test]
+fn an_export_says_for_itself_whether_there_are_any() {
+    let dir = tempfile::tempdir().unwrap();
+    let (table, tree) = (dir.path().join("exports"), dir.path().join("tree"));
+    std::fs::create_dir(&tree).unwrap();
+    std::fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o755)).unwrap();
+    std::fs::write(tree.join("file"), b"first").unwrap();
+    let export = |options: &str| {
+        let line = format!("{} *(ro,insecure,fsid=0{options})\n", tree.display());
+        std::fs::write(&table, line).unwrap();
+    };
+    export(",delegations=read");
+    let args = ["--set", "versions=3,4.1", "--set", "delegations=off", "--exports"];
+    let server = Server::start(&[&args[..], &[table.to_str().unwrap()]].concat());
+    let mut reader = Machine::new(&server, b"reader");
+    let open = |reader: &mut Machine| {
+        let (at, claim) = (Operations::new().bare(op::PUTROOTFH), OpenClaim4::Null(Bytes(b"file")));
+        reader.open_at(at, &[op::PUTROOTFH], READ | WANT_READ, claim).unwrap()
+    };
+    let opened = open(&mut reader);
+    let delegation = opened.delegation.expect("a delegation");
+    export("");
+    assert!(server.ask(&["reload"]).status.success());
+    reader.recalled(&opened.handle, delegation);
+    reader.give_back(&opened.handle, delegation);
+    export(",delegations=off");
+    assert!(server.ask(&["reload"]).status.success());
+    assert!(server.ask(&["set", "delegations=read"]).status.success());
+    std::fs::copy(tree.join("file"), tree.join("new")).unwrap();
+    std::fs::rename(tree.join("new"), tree.join("file")).unwrap();
+    assert!(open(&mut reader).delegation.is_none());
+}
+
+#[test]
+fn whoever_has_most_is_asked_to_return_some_when_there_is_no_room_for_more() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o755)).unwrap();
+    let names: Vec<String> = (0..200).map(|n| format!("file-{n}")).collect();
+    for name in &names {
+        std::fs::write(dir.path().join(name), b"x").unwrap();
+    }
+    let export = format!("e={}", dir.path().display());
+    let args = [&export, "--set", "versions=3,4.1", "--set", "delegations=read"];
+    // as many files are open at the most as these descriptors leave, and one in four of them may have a lease
+    let server =
+        Server::start_with(&args, |command| wrap(command, &["prlimit", "--nofile=300:300"]));
+    let mut reader = Machine::new(&server, b"reader");
+    let open = |reader: &mut Machine, name: &str| {
+        let claim = OpenClaim4::Null(Bytes(name.as_bytes()));
+        reader.open(READ | WANT_READ, claim).unwrap().delegation
+    };
+    let held = names.iter().take_while(|name| open(&mut reader, name).is_some()).count();
+    assert!(held > 1 && held < names.len(), "{held} delegations");
+    let called = next(&mut reader.client, &reader.seen);
+    assert_eq!(called.operation, cb_op::RECALL_ANY);
+    let args: CbRecallAnyArgs = Reader::new(&called.args).get().unwrap();
+    assert_eq!((args.keep as usize, args.kinds), (held / 2, Bitmap4::of(&[0])));
 }

@@ -162,7 +162,7 @@ const GATHERED: &str = "writes are gathered by the page cache";
 const ONLY: &str = "the only behaviour of this version";
 
 /// All options.
-pub const EXPORT_OPTIONS: [ExportOption; 41] = [
+pub const EXPORT_OPTIONS: [ExportOption; 42] = [
     access("ro", "Read-only; the default", |access| access.read_only = true),
     access("rw", "Clients may read and write", |access| access.read_only = false),
     switch("sync", "Replies are sent after changes are on disk; the default", |set| {
@@ -338,6 +338,15 @@ pub const EXPORT_OPTIONS: [ExportOption; 41] = [
                 b"any" => false,
                 _ => return Err("write strict or any".to_owned()),
             };
+            Ok(None)
+        },
+    ),
+    valued(
+        ("delegations", "off|read"),
+        "Which delegations clients of version 4 get here, whatever the setting delegations says (bowline-settings(7))",
+        |set, value| {
+            let wanted = std::str::from_utf8(value).ok().and_then(|word| word.parse().ok());
+            set.options.delegations = Some(wanted.ok_or("write off or read")?);
             Ok(None)
         },
     ),

@@ -4,6 +4,7 @@ use super::{DIAGNOSTICS_MAX, ENTRIES_MAX, EXPORT_OPTIONS, parse, print};
 use crate::buffer_options::{BUFFER_MAX, BUFFER_MIN, BufferSize, BufferSizes};
 use crate::client_rules::Rule;
 use crate::clients::Client;
+use crate::delegate::Delegate;
 use crate::export::{ExportSpec, Fsid, Source};
 use crate::options::{Options, Squash};
 use crate::xprtsec::{CertificatePattern, XprtsecModes};
@@ -62,6 +63,7 @@ fn every_option_of_the_table_is_parsed_as_documented() {
             Some("PATH") => format!("{}=/mnt", option.name),
             Some(value) if value.contains("FLAVOUR") => format!("{}=sys", option.name),
             Some("strict|any") => format!("{}=strict", option.name),
+            Some("off|read") => format!("{}=read", option.name),
             Some("none:tls:mtls") => format!("{}=mtls:tls", option.name),
             Some("sha256:DIGITS") => format!("{}=sha256:{}", option.name, "5a".repeat(32)),
             Some(_) => format!("{}=7", option.name),
@@ -341,6 +343,7 @@ fn any_options() -> impl Strategy<Value = Options> {
             crossmnt,
             nohide,
             utf8_names,
+            delegations: nohide.then_some(if acl { Delegate::Read } else { Delegate::Off }),
             flavors: parse(format!("/a *(sec={flavors})").as_bytes()).entries[0].rules[0]
                 .options
                 .flavors,

@@ -30,7 +30,10 @@ pub(super) fn setacl(
     reply: &mut Writer,
 ) -> Result<(), Fault> {
     let a: SetAcl2Args<'_> = arguments(args)?;
-    let after = nfs.on_object_v2(call, &a.handle, |object| lists::set(object, &a.acl));
+    let after = nfs.on_object_v2(call, &a.handle, |object| {
+        nfs.before_change(object, &object.fid, None)?;
+        lists::set(object, &a.acl)
+    });
     finish(call, reply, &after.map(|after| attr::fattr2(&after)))
 }
 

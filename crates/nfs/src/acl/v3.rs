@@ -2,6 +2,7 @@
 
 use super::lists::{self, Lists};
 use crate::Nfs;
+use crate::object::Object;
 use crate::v3::{arguments, attr, finish};
 use proto::nfs3::Res;
 use proto::nfsacl::{GetAcl3Args, GetAcl3Ok, SetAcl3Args};
@@ -32,7 +33,11 @@ pub(super) fn setacl(
     reply: &mut Writer,
 ) -> Result<(), Fault> {
     let a: SetAcl3Args<'_> = arguments(args)?;
-    let result = match nfs.on_object_v3(call, a.handle.0, |object| lists::set(object, &a.acl)) {
+    let set = |object: &Object<'_>| {
+        nfs.before_change(object, &object.fid, None)?;
+        lists::set(object, &a.acl)
+    };
+    let result = match nfs.on_object_v3(call, a.handle.0, set) {
         Ok(after) => Res::Ok(Some(attr::fattr3(&after))),
         Err(failed) => failed.post_op(),
     };

@@ -117,7 +117,13 @@ impl Nlm {
         let object = caller.open(handle).map_err(status::of)?;
         let key = file_key(object.export_id(), &object.fid).ok_or(Status::StaleHandle)?;
         check(&object, write).map_err(status::of)?;
-        self.files.keep(key, object).map_err(status::of)
+        let file = self.files.keep(key, object).map_err(status::of)?;
+        // now that the file is in the table nobody gets a delegation of it
+        if write && self.nfs.v4.state.any_delegations() {
+            let object = file.object.as_object(caller.blocking());
+            self.nfs.before_change(&object, &object.fid, None).map_err(status::of)?;
+        }
+        Ok(file)
     }
 
     /// Whether local programs are to be excluded from a file.

@@ -142,6 +142,10 @@ impl Nlm {
 }
 
 impl ByteRangeLocks for Nlm {
+    fn is_locked(&self, file: &FileKey) -> bool {
+        self.files.find(file).is_some()
+    }
+
     fn add_client(&self, caller: &state::Caller<'_>, client: u64) -> HostId {
         self.state().add_client(self.now(), client, caller)
     }

@@ -1,18 +1,21 @@
 //! The delegation part of OPEN's result (RFC 8881 §10.4, §18.16.3), and DELEGRETURN (§18.6).
 //!
-//! A read delegation is granted with an OPEN for reading, if local programs can be held back from the file. None is granted
-//! with a reclaim: changes by local programs while the server was down are unknown.
+//! A read delegation is granted with an OPEN for reading, if local programs can be held back from the file and nobody has
+//! locked it: its holder may keep read locks to itself. One that is reclaimed after the server's restart is granted as
+//! recalled already: changes by local programs while the server was down are unknown.
 
 use super::frame::{Frame, file_key, stateid_of, wire_stateid};
 use super::lookup;
 use super::status::Failed;
 use crate::object::Object;
-use proto::nfs4::{Nfsstat4, Stateid4, share};
+use export::Delegate;
+use proto::nfs4::{Nfsstat4, OpenClaim4, Stateid4, op, share};
 use state::v4::{InTheWay, NotDelegated, Stateid, StateidError};
 use state::{FileKey, ShareBits, ShareMode};
 use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use vfs::Status;
 use xdr::{Reader, Writer};
 
 /// `OPEN_DELEGATE_*`.
@@ -36,15 +39,39 @@ pub(super) fn put(frame: &Frame<'_>, share_access: u32, mode: ShareMode, reply: 
         _ => Err(NotDelegated::Resource),
     };
     match granted {
-        Ok(stateid) => {
-            reply.u32(READ);
-            reply.put(&wire_stateid(stateid));
-            // not recalled; and the client asks itself who may do what (ALLOW, no flags, nothing, nobody)
-            reply.bool(false);
-            reply.words([0, 0, 0, 0]);
-        }
+        Ok(stateid) => put_read(stateid, false, reply),
         Err(why) => put_why(want, why, reply),
     }
+}
+
+/// Appends a read delegation (`open_read_delegation4`).
+fn put_read(stateid: Stateid, recalled: bool, reply: &mut Writer) {
+    reply.u32(READ);
+    reply.put(&wire_stateid(stateid));
+    reply.bool(recalled);
+    // the client asks itself who may do what (ALLOW, no flags, nothing, nobody)
+    reply.words([0, 0, 0, 0]);
+}
+
+/// Appends the delegation of the current file that the client had before the server's restart (RFC 8881 §10.2.1).
+pub(super) fn put_reclaimed(frame: &Frame<'_>, had: u32, share_access: u32, reply: &mut Writer) {
+    match if had == READ { reclaim(frame) } else { Err(NotDelegated::Resource) } {
+        Ok(stateid) => put_read(stateid, true, reply),
+        Err(_) => put_none(share_access, reply),
+    }
+}
+
+fn reclaim(frame: &Frame<'_>) -> Result<Stateid, NotDelegated> {
+    let resource = |_| NotDelegated::Resource;
+    let (nfs, session) = (frame.nfs, frame.session().map_err(resource)?);
+    let (object, key) = (frame.object().map_err(resource)?, frame.file_key().map_err(resource)?);
+    let handle = object.seal(&object.fid);
+    let file = (&key, handle.bytes());
+    let stateid = nfs.v4.state.reclaim_delegation(frame.now, session, file)?;
+    nfs.delegations.note_granted();
+    // the keeper looks after it until it is returned
+    nfs.delegations.wake();
+    Ok(stateid)
 }
 
 /// Appends that a claim gets no delegation.
@@ -81,10 +108,11 @@ pub(super) fn recall_own(frame: &Frame<'_>, mode: ShareMode) -> Result<(), Faile
 fn grant(frame: &Frame<'_>) -> Result<Stateid, NotDelegated> {
     let resource = |_| NotDelegated::Resource;
     let (nfs, session) = (frame.nfs, frame.session().map_err(resource)?);
-    if !nfs.settings.delegates() || !session.has_callbacks() {
+    let object = frame.object().map_err(resource)?;
+    let given = object.delegations().unwrap_or_else(|| nfs.settings.delegations());
+    if given == Delegate::Off || !session.has_callbacks() {
         return Err(NotDelegated::Resource);
     }
-    let object = frame.object().map_err(resource)?;
     let key = frame.file_key().map_err(resource)?;
     let state = &frame.v4().state;
     let disturbed = Arc::new(AtomicBool::new(false));
@@ -94,7 +122,16 @@ fn grant(frame: &Frame<'_>) -> Result<Stateid, NotDelegated> {
     };
     let handle = object.seal(&object.fid);
     let stateid = state.delegate(frame.now, session, (&key, handle.bytes()), guard)?;
+    // whoever locks the file from now on has delegations recalled first
+    if nfs.lock_manager().is_some_and(|locks| locks.is_locked(&key)) {
+        let client = session.client_id();
+        let _ended = state.return_delegation(frame.reading, frame.now, client, (stateid, &key));
+        return Err(NotDelegated::Contention);
+    }
     nfs.delegations.note_granted();
+    if state.delegations_are_scarce() {
+        nfs.delegations.note_scarce();
+    }
     // whoever came before it was in the table has not found it
     if disturbed.load(SeqCst) {
         nfs.disturb(key);
@@ -102,7 +139,8 @@ fn grant(frame: &Frame<'_>) -> Result<Stateid, NotDelegated> {
     Ok(stateid)
 }
 
-/// Holds local programs back from a file.
+/// Holds local programs back from a file, and keeps it: its client opens and reads it without asking, and returns the
+/// delegation by its filehandle, also if a local program has removed the last name.
 fn hold_back(
     frame: &Frame<'_>,
     object: &Object<'_>,
@@ -110,13 +148,27 @@ fn hold_back(
     disturbed: &Arc<AtomicBool>,
 ) -> Result<Box<dyn Any + Send + Sync>, NotDelegated> {
     let leases = object.backend().leases().ok_or(NotDelegated::Resource)?;
+    let file = match object.backend().keep(&object.cx(), &object.fid) {
+        Ok(file) => Some(file),
+        Err(Status::NotSupp) => None,
+        Err(_) => return Err(NotDelegated::Resource),
+    };
     let disturbed = Arc::clone(disturbed);
     let called = frame.nfs.delegations.disturbed(key, move || disturbed.store(true, SeqCst));
     match leases.hold_back_writers(&object.cx(), &object.fid, called) {
-        Ok(Some(kept)) => Ok(Box::new(kept)),
+        Ok(Some(lease)) => Ok(Box::new((lease, file))),
         Ok(None) => Err(NotDelegated::Contention),
+        Err(Status::Jukebox) => {
+            frame.nfs.delegations.note_scarce();
+            Err(NotDelegated::Resource)
+        }
         Err(_) => Err(NotDelegated::Resource),
     }
+}
+
+/// Whether a file is opened by a delegation, which is checked before it is opened.
+pub(super) const fn is_claimed(claim: &OpenClaim4<'_>) -> bool {
+    matches!(claim, OpenClaim4::DelegateCur(..) | OpenClaim4::DelegCurFh(_))
 }
 
 /// Checks the delegation by which a file is opened (CLAIM_DELEG_CUR_FH).
@@ -153,6 +205,28 @@ pub(super) fn check_right(
     let client = frame.session()?.client_id();
     frame.reading.check_delegation(client, stateid_of(stateid), Some(file))?;
     if access == ShareBits::READ { Ok(()) } else { Err(StateidError::OpenMode.into()) }
+}
+
+/// Refuses attributes (NFS4ERR_ACCESS) in front of a DELEGRETURN of what the client has lost: by a revocation, or by the end
+/// of its lease, of which it hears only when the recall reaches it at last. Linux asks for them together, takes whatever has
+/// changed for its own doing, and would go on with the data in its cache; refused, it returns the delegation alone, and
+/// finds others' changes when it opens the file. `rest` is what follows GETATTR.
+#[inline]
+pub(super) fn check_not_lost(frame: &Frame<'_>, rest: &[u8]) -> Result<(), Failed> {
+    match rest.split_first_chunk() {
+        Some((number, rest)) if u32::from_be_bytes(*number) == op::DELEGRETURN => {
+            check_held(frame, &mut Reader::new(rest))
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cold]
+fn check_held(frame: &Frame<'_>, rest: &mut Reader<'_>) -> Result<(), Failed> {
+    let stateid = stateid_of(frame.named_stateid(rest.get()?)?);
+    let (file, client) = (frame.file_key()?, frame.session()?.client_id());
+    let held = frame.reading.check_delegation(client, stateid, Some(&file));
+    held.map_err(|_| Nfsstat4::Access.into())
 }
 
 pub(super) fn delegreturn<'f>(

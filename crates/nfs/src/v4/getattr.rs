@@ -1,6 +1,7 @@
 //! GETATTR (RFC 8881 §18.7).
 
 use super::attr;
+use super::delegation;
 use super::frame::Frame;
 use super::status::Failed;
 use crate::verbs;
@@ -14,6 +15,7 @@ pub(super) fn getattr<'f>(
 ) -> Result<(), Failed> {
     let GetattrArgs { attrs } = args.get()?;
     attr::check_readable(&attrs)?;
+    delegation::check_not_lost(frame, args.rest())?;
     let object = frame.object()?;
     let found = verbs::getattr_with(object, attr::want(&attrs))?;
     // an ACL may be longer than what was checked before

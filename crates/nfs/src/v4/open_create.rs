@@ -116,7 +116,8 @@ fn open_there<'f>(
     size: Option<u64>,
 ) -> Result<OpenedFile, Failed> {
     if size == Some(0) {
-        frame.nfs.before_change(file, &file.fid, frame.client_id())?;
+        // the client's own as well: its lease would be in the way
+        frame.nfs.before_change(file, &file.fid, None)?;
     }
     let opened = reserve(frame, file, owner, mode, Found::There)?;
     let mut set = Bitmap4::NONE;

@@ -5,7 +5,7 @@ use super::stateids::{self, DataAccess};
 use super::status::Failed;
 use crate::verbs;
 use proto::nfs4::{Nfsstat4, StableHow4, WriteArgs};
-use vfs::Stability;
+use vfs::{Stability, Status};
 use xdr::{Reader, Writer};
 
 pub(super) fn write<'f>(
@@ -24,7 +24,14 @@ pub(super) fn write<'f>(
     };
     let place = frame.current.as_mut().ok_or(Nfsstat4::NoFilehandle)?;
     place.object.right = right;
-    let written = verbs::write(&place.object, offset, data, stable);
+    let mut written = verbs::write(&place.object, offset, data, stable);
+    // the client's own delegation, of which it was told when it opened the file for writing, may be on its way back
+    if matches!(written, Err(Status::Jukebox)) && frame.nfs.v4.state.any_delegations() {
+        written = frame
+            .nfs
+            .before_change(&place.object, &place.object.fid, None)
+            .and_then(|()| verbs::write(&place.object, offset, data, stable));
+    }
     place.object.right = vfs::Right::Check;
     let written = written?;
     let count = u32::try_from(written.done.count).unwrap_or(u32::MAX);

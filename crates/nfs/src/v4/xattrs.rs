@@ -43,7 +43,9 @@ pub(super) fn setxattr<'f>(
         SetxattrOption4::Create => SetXattr::Create,
         SetxattrOption4::Replace => SetXattr::Replace,
     };
-    let change = verbs::set_xattr(frame.object()?, name.0, value.0, how)?;
+    let object = frame.object()?;
+    frame.nfs.before_change(object, &object.fid, frame.client_id())?;
+    let change = verbs::set_xattr(object, name.0, value.0, how)?;
     frame.changed = true;
     reply.put(&change_info(&change));
     Ok(())
@@ -55,7 +57,9 @@ pub(super) fn removexattr<'f>(
     reply: &mut Writer,
 ) -> Result<(), Failed> {
     let XattrArgs { name } = args.get()?;
-    let change = verbs::remove_xattr(frame.object()?, name.0)?;
+    let object = frame.object()?;
+    frame.nfs.before_change(object, &object.fid, frame.client_id())?;
+    let change = verbs::remove_xattr(object, name.0)?;
     frame.changed = true;
     reply.put(&change_info(&change));
     Ok(())

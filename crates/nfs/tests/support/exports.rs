@@ -22,6 +22,7 @@ pub const RW: Options = Options {
     crossmnt: false,
     nohide: false,
     utf8_names: false,
+    delegations: None,
     flavors: FlavorList::DEFAULT,
     xprtsec: XprtsecModes::ALL,
     buffers: BufferSizes { receive: BufferSize::Unset, send: BufferSize::Unset },

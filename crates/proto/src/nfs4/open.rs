@@ -116,10 +116,10 @@ pub enum OpenClaim4<'a> {
     DelegatePrev(Component4<'a>),
     /// The current file.
     Fh,
-    /// The current file, of which the client had a delegation before it restarted.
-    DelegPrevFh,
     /// The current file, of which the client has a delegation.
     DelegCurFh(Stateid4),
+    /// The current file, of which the client had a delegation before it restarted.
+    DelegPrevFh,
 }
 
 impl<'a> Decode<'a> for OpenClaim4<'a> {
@@ -130,8 +130,8 @@ impl<'a> Decode<'a> for OpenClaim4<'a> {
             2 => Self::DelegateCur(r.get()?, r.get()?),
             3 => Self::DelegatePrev(r.get()?),
             4 => Self::Fh,
-            5 => Self::DelegPrevFh,
-            6 => Self::DelegCurFh(r.get()?),
+            5 => Self::DelegCurFh(r.get()?),
+            6 => Self::DelegPrevFh,
             value => return Err(Error::NotMember { what: "open_claim_type4", value }),
         })
     }
@@ -149,8 +149,8 @@ impl Encode for OpenClaim4<'_> {
             }
             Self::DelegatePrev(name) => (w.u32(3), w.put(name)).0,
             Self::Fh => w.u32(4),
-            Self::DelegPrevFh => w.u32(5),
-            Self::DelegCurFh(stateid) => (w.u32(6), w.put(stateid)).0,
+            Self::DelegCurFh(stateid) => (w.u32(5), w.put(stateid)).0,
+            Self::DelegPrevFh => w.u32(6),
         }
     }
 }

@@ -150,8 +150,8 @@ fn open_has_the_layout_of_the_rfc() {
         &[0, 2, s0, s1, s2, s3, 1, 0x6600_0000],
     );
     check(OpenHow4::NoCreate, OpenClaim4::DelegatePrev(name), &[0, 3, 1, 0x6600_0000]);
-    check(OpenHow4::NoCreate, OpenClaim4::DelegPrevFh, &[0, 5]);
-    check(OpenHow4::NoCreate, OpenClaim4::DelegCurFh(STATEID), &[0, 6, s0, s1, s2, s3]);
+    check(OpenHow4::NoCreate, OpenClaim4::DelegCurFh(STATEID), &[0, 5, s0, s1, s2, s3]);
+    check(OpenHow4::NoCreate, OpenClaim4::DelegPrevFh, &[0, 6]);
 }
 
 #[test]

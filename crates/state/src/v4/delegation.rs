@@ -21,6 +21,8 @@ use crate::acquire::acquire;
 use crate::key::{FileKey, Now};
 use crate::share::{ShareBits, ShareMode};
 use crate::sync::Arc;
+use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// How long a file is not delegated again after a recall.
@@ -52,6 +54,8 @@ pub enum InTheWay {
 pub struct DelegationRow {
     /// The client's id.
     pub client: u64,
+    /// Where it made itself known from.
+    pub address: IpAddr,
     /// The file.
     pub file: FileKey,
     /// How long ago it was granted, in milliseconds.
@@ -167,9 +171,13 @@ impl V4State {
         if self.delegations.recalled_within(now, file, CONTENDED_MS) {
             return Err(NotDelegated::Contention);
         }
-        let own = |other: &Arc<Delegation>| other.client.id == session.client.id;
+        let delegations = delegated.map_or(&[][..], |file| &file.delegations);
+        // also if it takes long: whoever wants to change the file waits for this one alone
+        if delegations.iter().any(|other| other.recalled_for_ms(now).is_some()) {
+            return Err(NotDelegated::Contention);
+        }
         // the client has it already
-        if delegated.is_some_and(|file| file.delegations.iter().any(own)) {
+        if delegations.iter().any(|other| other.client.id == session.client.id) {
             return Err(NotDelegated::Resource);
         }
         let full = self.delegation_count() >= self.limits.delegations;
@@ -197,15 +205,7 @@ impl V4State {
         if spare.is_none() && !delegated.contains_key(file) {
             return Err(NotDelegated::Contention);
         }
-        let new = Arc::new(Delegation::new(self.other(), *file, &session.client, handle, now));
-        // found by its stateid before it is the client's: whoever ends the client ends it
-        self.entries.pin().insert(key_of(&new.other), Entry::Delegation(Arc::clone(&new)));
-        let most = self.limits.delegations_per_client;
-        if session.client.add_delegation(new.other, most).is_err() {
-            self.entries.pin().remove(&key_of(&new.other));
-            return Err(NotDelegated::Resource);
-        }
-        self.delegations.count.fetch_add(1, Relaxed);
+        let new = self.add(now, session, (file, handle))?;
         let stateid = Stateid { seqid: 1, other: new.other };
         let entry = delegated.entry(*file).or_default();
         entry.delegations.push(new);
@@ -215,6 +215,64 @@ impl V4State {
         drop((delegated, files));
         drop(spare);
         Ok(stateid)
+    }
+
+    /// A delegation in all tables but that of its file, whose lock is held.
+    fn add(
+        &self,
+        now: Now,
+        session: &Session,
+        (file, handle): (&FileKey, &[u8]),
+    ) -> Result<Arc<Delegation>, NotDelegated> {
+        let new = Arc::new(Delegation::new(self.other(), *file, &session.client, handle, now));
+        // found by its stateid before it is the client's: whoever ends the client ends it
+        self.entries.pin().insert(key_of(&new.other), Entry::Delegation(Arc::clone(&new)));
+        let most = self.limits.delegations_per_client;
+        if session.client.add_delegation(new.other, most).is_err() {
+            self.entries.pin().remove(&key_of(&new.other));
+            return Err(NotDelegated::Resource);
+        }
+        self.delegations.count.fetch_add(1, Relaxed);
+        Ok(new)
+    }
+
+    /// Gives a client the read delegation again that it had before the server's restart (RFC 8881 §10.2.1). It counts as
+    /// recalled already, of which the reply to the reclaim tells the client: what has happened to the file since is not
+    /// known, so that nobody is held back from it either.
+    ///
+    /// # Errors
+    /// [`NotDelegated`].
+    pub fn reclaim_delegation(
+        &self,
+        now: Now,
+        session: &Session,
+        (file, handle): (&FileKey, &[u8]),
+    ) -> Result<Stateid, NotDelegated> {
+        let shard = self.files.shard(file).ok_or(NotDelegated::Resource)?;
+        let files = acquire(shard);
+        self.check_opens(session, files.get(file).map_or(&[][..], Vec::as_slice))?;
+        let mut delegated = acquire(self.delegations.shard(file).ok_or(NotDelegated::Resource)?);
+        let own = |other: &Arc<Delegation>| other.client.id == session.client.id;
+        let has_it = delegated.get(file).is_some_and(|file| file.delegations.iter().any(own));
+        if has_it || self.delegation_count() >= self.limits.delegations {
+            return Err(NotDelegated::Resource);
+        }
+        let new = self.add(now, session, (file, handle))?;
+        self.begin_recall(now, &new);
+        let stateid = Stateid { seqid: 1, other: new.other };
+        delegated.entry(*file).or_default().delegations.push(new);
+        drop((delegated, files));
+        Ok(stateid)
+    }
+
+    /// Begins to recall a delegation, if that has not begun; whether the client is to be told now. With the lock of its
+    /// shard held.
+    fn begin_recall(&self, now: Now, delegation: &Delegation) -> bool {
+        if delegation.recalled_for_ms(now).is_none() {
+            self.delegations.recalled.fetch_add(1, Relaxed);
+            self.delegations.note_recall(now, &delegation.file);
+        }
+        delegation.recall(now)
     }
 
     /// What delegations are in the way of whoever wants to change a file, of other clients than `except`. They are
@@ -247,19 +305,12 @@ impl V4State {
             step.expired.push(delegation.client.id);
             return;
         }
-        match delegation.recalled_for_ms(now) {
-            Some(ms) if ms >= self.recall_ms() => {
-                step.overdue.push(Arc::clone(delegation));
-                return;
-            }
-            Some(_) => {}
-            None => {
-                self.delegations.recalled.fetch_add(1, Relaxed);
-                self.delegations.note_recall(now, &delegation.file);
-            }
+        if delegation.recalled_for_ms(now).is_some_and(|ms| ms >= self.recall_ms()) {
+            step.overdue.push(Arc::clone(delegation));
+            return;
         }
         step.waits = true;
-        if delegation.recall(now) {
+        if self.begin_recall(now, delegation) {
             step.recalls.push(Recall { delegation: Arc::clone(delegation) });
         }
     }
@@ -351,6 +402,25 @@ impl V4State {
         meets(mode.access, ShareBits::WRITE) || meets(mode.deny, ShareBits::READ)
     }
 
+    /// Whether so many are given that clients should return some: more than three quarters of what there may be.
+    pub fn delegations_are_scarce(&self) -> bool {
+        self.delegation_count() > self.limits.delegations / 4 * 3
+    }
+
+    /// The clients that have at least as many delegations as the average of those that have any, and how many each has.
+    pub fn largest_holders(&self) -> Vec<(u64, usize)> {
+        let mut held: BTreeMap<u64, usize> = BTreeMap::new();
+        for shard in self.delegations.shards() {
+            let files = acquire(shard);
+            for delegation in files.values().flat_map(|file| &file.delegations) {
+                let count = held.entry(delegation.client.id).or_default();
+                *count = count.saturating_add(1);
+            }
+        }
+        let average = held.values().sum::<usize>().checked_div(held.len()).unwrap_or(0);
+        held.into_iter().filter(|(_, count)| *count >= average).collect()
+    }
+
     /// All delegations, those of a file one after the other.
     pub fn delegation_rows(&self, now: Now) -> Vec<DelegationRow> {
         let mut rows = Vec::new();
@@ -359,6 +429,7 @@ impl V4State {
             rows.extend(files.values().flat_map(|file| &file.delegations).map(|delegation| {
                 DelegationRow {
                     client: delegation.client.id,
+                    address: delegation.client.address,
                     file: delegation.file,
                     age_ms: delegation.age_ms(now),
                     recalled_ms: delegation.recalled_for_ms(now),

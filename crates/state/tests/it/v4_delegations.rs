@@ -224,6 +224,40 @@ fn a_recall_that_did_not_arrive_is_sent_again() {
 }
 
 #[test]
+fn a_file_is_not_delegated_while_one_is_recalled_however_long_that_takes() {
+    let world = World::new(2);
+    world.delegate(0, 1, 0).unwrap();
+    assert_eq!(world.state.recall_file(Now(10), &file(1)).len(), 1);
+    assert_eq!(world.delegate(1, 1, RECALL), Err(NotDelegated::Contention));
+}
+
+#[test]
+fn one_that_is_reclaimed_is_recalled_already_and_holds_nobody_back() {
+    let world = World::new(2);
+    let reclaim = |client: usize, n: u8, now: u64| {
+        let reading = world.state.read();
+        let session = reading.session(&world.sessions[client]).unwrap();
+        world.state.reclaim_delegation(Now(now), session, (&file(n), b"handle"))
+    };
+    let held = reclaim(0, 1, 0).unwrap();
+    assert_eq!(reclaim(0, 1, 0), Err(NotDelegated::Resource), "it has one");
+    assert_eq!((world.guards(), world.state.recalled_count()), (0, 1));
+    assert_eq!(world.check(0, 1, held), Ok(()));
+    // nobody has to be told
+    assert_eq!(world.state.recall_file(Now(1), &file(1)), []);
+    assert_eq!(world.delegate(1, 1, RECALL - 1), Err(NotDelegated::Contention));
+    world.give_back(0, 1, held).unwrap();
+    assert_eq!((world.state.delegation_count(), world.state.recalled_count()), (0, 0));
+    world.renew(0, 100_000);
+    let kept = reclaim(0, 2, 100_000).unwrap();
+    world.state.sweep_delegations(Now(100_000 + RECALL));
+    assert_eq!(world.check(0, 2, kept), Err(StateidError::DelegationRevoked));
+    // not beside what somebody has open for writing
+    world.open(1, 3, ShareBits::WRITE, 0).unwrap();
+    assert_eq!(reclaim(0, 3, 0), Err(NotDelegated::Contention));
+}
+
+#[test]
 fn a_silent_client_is_ended_for_what_it_holds_back() {
     let world = World::new(2);
     world.delegate(0, 1, 0).unwrap();
@@ -253,6 +287,18 @@ fn delegations_are_bounded_and_keep_a_client_from_being_destroyed() {
     let client = world.client_id(0);
     world.state.destroy_session(&world.sessions[0]).unwrap();
     assert_eq!(world.state.destroy_client(client), Err(DestroyError::Busy));
+}
+
+#[test]
+fn the_largest_holders_are_known_when_there_are_many() {
+    let world = World::with_limits(3, V4Limits { delegations: 8, ..V4Limits::default() });
+    for (client, n) in [(0, 1), (0, 2), (0, 3), (0, 4), (1, 5), (1, 6)] {
+        world.delegate(client, n, 0).unwrap();
+    }
+    assert!(!world.state.delegations_are_scarce());
+    world.delegate(2, 7, 0).unwrap();
+    assert!(world.state.delegations_are_scarce());
+    assert_eq!(world.state.largest_holders(), [(world.client_id(0), 4), (world.client_id(1), 2)]);
 }
 
 /// What a client of the property test does with one of two files.

@@ -7,7 +7,8 @@
 
 use crate::cache::closers::CloseQueue;
 use crate::cache::descriptors::Descriptors;
-use std::collections::HashMap;
+use crate::cache::key::Key;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
@@ -19,6 +20,7 @@ use vfs::Disturbed;
 const BREAK_TIME_MIN_S: u64 = 45;
 
 struct Lease {
+    key: Key,
     fd: OwnedFd,
     watch: i32,
     disturbed: Disturbed,
@@ -29,6 +31,8 @@ struct Table {
     leases: HashMap<RawFd, Lease>,
     /// The lease of each watch.
     of_watch: HashMap<i32, RawFd>,
+    /// The files that have one.
+    files: HashSet<Key>,
     stopped: bool,
 }
 
@@ -50,6 +54,7 @@ impl Shared {
         let mut table = self.lock();
         let lease = table.leases.remove(&fd)?;
         table.of_watch.remove(&lease.watch);
+        table.files.remove(&lease.key);
         self.names.remove(lease.watch);
         drop(table);
         let _there = lease::give_back(lease.fd.as_fd());
@@ -120,6 +125,12 @@ impl Leases {
         shared.map_or(0, |shared| shared.lock().leases.len())
     }
 
+    /// Whether there is a lease of this file.
+    pub fn has(&self, key: &Key) -> bool {
+        let shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        shared.is_some_and(|shared| shared.lock().files.contains(key))
+    }
+
     /// Takes a read lease of a file that was opened for it, for reading only; `None` if somebody has it open for
     /// writing.
     ///
@@ -127,7 +138,7 @@ impl Leases {
     /// The kernel's error; `Unsupported` if it holds nobody back, or not for long enough.
     pub fn take(
         &self,
-        fd: OwnedFd,
+        (key, fd): (Key, OwnedFd),
         queue: &Arc<CloseQueue>,
         disturbed: Disturbed,
     ) -> io::Result<Option<HeldLease>> {
@@ -141,7 +152,8 @@ impl Leases {
                 return Ok(None);
             }
             table.of_watch.insert(watch, number);
-            table.leases.insert(number, Lease { fd, watch, disturbed });
+            table.files.insert(key);
+            table.leases.insert(number, Lease { key, fd, watch, disturbed });
         }
         let held = HeldLease { shared, queue: Arc::clone(queue), number };
         // known before it is taken: it may be broken at once

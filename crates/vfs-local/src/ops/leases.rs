@@ -38,7 +38,7 @@ impl Leases for LocalFs {
         }
         let (file, _) = self.hold(cx, fid)?;
         let fd = self.open_data(fid, &file, How::Read).map_err(errno::from)?;
-        let taken = self.files.leases.take(fd, &self.closing, disturbed);
+        let taken = self.files.leases.take((self.key(fid), fd), &self.closing, disturbed);
         let lease = taken.map_err(|error| lease_status(&error))?;
         // names that went before the watch began are told by nobody
         let alone = self.hold(cx, fid)?.1.nlink > 0;

@@ -7,7 +7,8 @@
 //!
 //! The locks set in the kernel are stored in [`LockedFile::held`], so that a change can be undone,
 //! and set again on a description with more access: a write lock needs one that is open for writing,
-//! and the first may have been opened without that.
+//! and the first may have been opened without that. So it is for a file that the server has a lease of, which opening it
+//! for writing would break: whoever gives back a delegation takes locks for reading meanwhile, which only its client knew of.
 
 use crate::errno;
 use crate::fs::LocalFs;
@@ -28,29 +29,43 @@ impl Locks for LocalFs {
         need_regular(attr.ftype)?;
         self.will_block(cx)?;
         let open = |how| self.open_data(fid, &file, how).map_err(errno::from);
-        let (fd, refused) = match open(How::Write) {
-            Ok(fd) => (fd, None),
-            Err(status @ (Status::Acces | Status::RoFs)) => (open(How::Read)?, Some(status)),
-            Err(status) => return Err(status),
+        let (fd, writes) = if self.files.leases.has(&self.key(fid)) {
+            (open(How::Read)?, Writes::NotYet)
+        } else {
+            match open(How::Write) {
+                Ok(fd) => (fd, Writes::Yes),
+                Err(status @ (Status::Acces | Status::RoFs)) => {
+                    (open(How::Read)?, Writes::Refused(status))
+                }
+                Err(status) => return Err(status),
+            }
         };
-        Ok(Box::new(LockedFile { fd, refused, held: Vec::new() }))
+        Ok(Box::new(LockedFile { fd, writes, held: Vec::new() }))
     }
+}
+
+/// Whether a file is open for writing, which a write lock needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Writes {
+    Yes,
+    /// It was opened while the server had a lease of it.
+    NotYet,
+    /// Why it is not.
+    Refused(Status),
 }
 
 /// A file, open for its locks.
 struct LockedFile {
     fd: OwnedFd,
-    /// Why it is not open for writing.
-    refused: Option<Status>,
+    writes: Writes,
     /// The held locks, in the order of the bytes; nothing overlaps.
     held: Vec<(LockRange, LockMode)>,
 }
 
 impl FileLocks for LockedFile {
     fn apply(&mut self, _cx: &Cx<'_>, changes: &[LockChange]) -> Result<LockOutcome> {
-        let writes = changes.iter().any(|change| change.mode == Some(LockMode::Write));
-        if let Some(status) = self.refused.filter(|_| writes) {
-            return Err(status);
+        if changes.iter().any(|change| change.mode == Some(LockMode::Write)) {
+            self.open_for_writing()?;
         }
         // steps that may fail come first: nothing is unlocked before the rest is locked, so that it
         // can be undone
@@ -84,6 +99,27 @@ impl FileLocks for LockedFile {
 }
 
 impl LockedFile {
+    /// Sees to it that write locks can be set.
+    ///
+    /// # Errors
+    /// [`Status::Jukebox`] while the server has a lease of the file.
+    fn open_for_writing(&mut self) -> Result<()> {
+        match self.writes {
+            Writes::Yes => return Ok(()),
+            Writes::Refused(status) => return Err(status),
+            Writes::NotYet => {}
+        }
+        sys::identity::act_as_process().map_err(errno::from)?;
+        let wider = sys::open::reopen(self.fd.as_fd(), How::Write).map_err(errno::from)?;
+        // those of both descriptions are for reading, and do not conflict
+        for (range, mode) in &self.held {
+            let Some(range) = kernel_range(*range) else { continue };
+            ofd_lock::set(wider.as_fd(), range, lock_type(Some(*mode))).map_err(lock_status)?;
+        }
+        (self.fd, self.writes) = (wider, Writes::Yes);
+        Ok(())
+    }
+
     /// The parts of changes that strengthen the lock, and those that weaken it.
     fn split(&self, changes: &[LockChange]) -> (Vec<LockChange>, Vec<LockChange>) {
         let (mut raised, mut lowered) = (Vec::new(), Vec::new());

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::{Duration, Instant};
 use sys::testing::lease::WriteLease;
-use vfs::{Backend, SetAttr, Status};
+use vfs::{Backend, LockChange, LockMode, LockOutcome, LockRange, SetAttr, Status};
 
 /// Far below the 45 s that the kernel waits for a lease to be given back (`/proc/sys/fs/lease-break-time`).
 const SOON: Duration = Duration::from_secs(30);
@@ -106,5 +106,30 @@ fn a_file_that_a_local_program_writes_gets_no_lease() {
         assert!(hold_back(&local, &fid).0.is_none());
         drop(writer);
         assert!(hold_back(&local, &fid).0.is_some());
+    });
+}
+
+#[test]
+fn locks_for_reading_disturb_no_lease_of_ours_and_one_for_writing_comes_after_it() {
+    each(|stage| {
+        let (local, cx) = (stage.serve(), of(ROOT));
+        let fid = make(&local, &cx, &local.root(), "file", 0o644).unwrap().node.unwrap().fid;
+        // on a busy machine the descriptor by which it was made may not be closed yet
+        let mut tries = std::iter::repeat_with(|| hold_back(&local, &fid));
+        let (lease, heard) = tries.find(|(lease, _)| lease.is_some()).unwrap();
+        let mut locks = local.locks().unwrap().open(&cx, &fid).unwrap();
+        let lock = |start, mode| {
+            [LockChange { range: LockRange::new(start, 10).unwrap(), mode: Some(mode) }]
+        };
+        assert_eq!(locks.apply(&cx, &lock(0, LockMode::Read)), Ok(LockOutcome::Done));
+        assert_eq!(heard.try_recv(), Err(TryRecvError::Empty));
+        assert_eq!(locks.apply(&cx, &lock(10, LockMode::Write)), Err(Status::Jukebox));
+        heard.recv_timeout(SOON).unwrap();
+        drop(lease);
+        assert_eq!(locks.apply(&cx, &lock(10, LockMode::Write)), Ok(LockOutcome::Done));
+        // what was locked before is locked still
+        let other = local.locks().unwrap().open(&cx, &fid).unwrap();
+        let found = other.test(LockRange::new(0, 5).unwrap(), LockMode::Write).unwrap().unwrap();
+        assert_eq!((found.range.start(), found.mode), (0, LockMode::Read));
     });
 }

@@ -2,12 +2,15 @@
 
 use proto::layout::Bytes;
 use proto::nfs4::{
-    CbCompoundHead, CbCompoundResult, CbNotifyLockArgs, CbRecallArgs, CbRecallSlotArgs,
-    CbSequenceArgs, CbSequenceResult, LockOwner4, Nfsstat4, Stateid4, cb_op,
+    Bitmap4, CbCompoundHead, CbCompoundResult, CbNotifyLockArgs, CbRecallAnyArgs, CbRecallArgs,
+    CbRecallSlotArgs, CbSequenceArgs, CbSequenceResult, LockOwner4, Nfsstat4, Stateid4, cb_op,
 };
 use rpc::CallFailure;
 use state::v4::{BackAnswer, BackCall, SessionId, Stateid};
 use xdr::{Reader, Writer};
+
+/// `RCA4_TYPE_MASK_RDATA_DLG`.
+const READ_DELEGATIONS: u32 = 0;
 
 /// One operation of a callback, behind CB_SEQUENCE.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,6 +31,11 @@ pub enum Operation {
         /// The file, as the client named it.
         handle: Box<[u8]>,
     },
+    /// The client is to keep only so many read delegations, of its own choice (RFC 8881 §20.6).
+    RecallAny {
+        /// How many.
+        keep: u32,
+    },
     /// The client is to use fewer slots (RFC 8881 §20.8).
     RecallSlot {
         /// The highest that it may use.
@@ -41,6 +49,7 @@ impl Operation {
         match self {
             Self::NotifyLock { .. } => cb_op::NOTIFY_LOCK,
             Self::Recall { .. } => cb_op::RECALL,
+            Self::RecallAny { .. } => cb_op::RECALL_ANY,
             Self::RecallSlot { .. } => cb_op::RECALL_SLOT,
         }
     }
@@ -57,6 +66,9 @@ impl Operation {
                 truncate: false,
                 fh: Bytes(handle),
             }),
+            Self::RecallAny { keep } => {
+                w.put(&CbRecallAnyArgs { keep: *keep, kinds: Bitmap4::of(&[READ_DELEGATIONS]) });
+            }
             Self::RecallSlot { highest } => {
                 w.put(&CbRecallSlotArgs { target_highest_slotid: *highest });
             }

@@ -1,0 +1,68 @@
+"""What read delegations save: the calls of programs that read the same files again and again, with and without them."""
+
+import os
+import time
+
+from check import ask, run, sh
+
+GIT = "export GIT_CONFIG_GLOBAL=/tmp/gitconfig GIT_CONFIG_NOSYSTEM=1; "
+# a client looks at the attributes of a file again after 3 s
+ATTRIBUTES_S = 4
+
+
+def calls_so_far():
+    """How many calls of each operation the mount has made."""
+    counts, here = {}, False
+    for line in open("/proc/self/mountstats"):
+        if line.startswith("device "):
+            here = " mounted on /mnt/a " in line
+        elif here and line.startswith("\t") and ": " in line:
+            name, numbers = line.strip().split(": ", 1)
+            if name.isupper() and numbers.split()[0].isdigit():
+                counts[name] = int(numbers.split()[0])
+    return counts
+
+
+def measured(command):
+    """The calls and the seconds of a command."""
+    time.sleep(ATTRIBUTES_S)
+    before, began = calls_so_far(), time.time()
+    sh(command)
+    took, after = time.time() - began, calls_so_far()
+    calls = {name: after[name] - before.get(name, 0) for name in after if after[name] != before.get(name, 0)}
+    return sum(calls.values()), took, calls
+
+
+def make_tree(place):
+    os.mkdir(place)
+    for n in range(40):
+        with open("%s/h%d.h" % (place, n), "w") as f:
+            f.write("int h%d(void);\n" % n)
+    for n in range(8):
+        with open("%s/c%d.c" % (place, n), "w") as f:
+            f.write("".join('#include "h%d.h"\n' % h for h in range(40)) + "int c%d(void) { return h%d(); }\n" % (n, n))
+    sh(GIT + """git config --global user.email a@b.c; git config --global user.name n
+        git config --global --add safe.directory '*'; cd %s; git init -q; git add .; git commit -qm 1""" % place)
+
+
+def programs_that_read_again_make_fewer_calls():
+    saved = {}
+    for setting in ("off", "read"):
+        ask("$bowline set delegations=%s --control $KC_JOB/control.sock" % setting)
+        make_tree(setting)
+        for work in ("for n in 0 1 2 3 4 5 6 7; do cc -c c$n.c -o /tmp/c$n.o; done", "cat *.h *.c >/dev/null",
+                     GIT + "git grep --untracked -c include >/dev/null", GIT + "git status --porcelain",
+                     "rsync -an . /tmp/nothing"):
+            command = "cd %s; %s" % (setting, work)
+            sh(command)
+            calls, took, of_each = measured(command)
+            print("%s: %d calls, %.2f s: %s (%s)" % (setting, calls, took, work[:40], of_each), flush=True)
+            saved.setdefault(work, []).append(calls)
+    ask("$bowline set delegations=read --control $KC_JOB/control.sock")
+    for work, (without, with_them) in saved.items():
+        assert with_them <= without * 1.02, (work, without, with_them)
+    compiled = next(iter(saved.values()))
+    assert compiled[1] < compiled[0] / 2, compiled
+
+
+run([programs_that_read_again_make_fewer_calls])
