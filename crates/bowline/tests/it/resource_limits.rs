@@ -112,7 +112,7 @@ fn hold_record(at: SocketAddr) -> TcpStream {
 #[test]
 fn a_server_with_little_address_space_refuses_records() {
     let base = tempfile::tempdir().unwrap();
-    for limit_kib in [100_000, 120_000, 150_000, 250_000] {
+    for limit_kib in [110_000, 120_000, 150_000, 250_000] {
         let log = base.path().join(format!("log-{limit_kib}"));
         let limit = format!("ulimit -v {limit_kib}; exec \"$0\" \"$@\"");
         let mut server =
