@@ -407,7 +407,7 @@ mod tests {
                 seen.push(option.name);
             }
         }
-        assert_eq!(seen.len(), 22, "{seen:?}");
+        assert_eq!(seen.len(), 23, "{seen:?}");
     }
 
     #[test]
