@@ -244,7 +244,7 @@ installed() {
   for page in README.md SECURITY.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT exports.example packaging/bowline.toml; do
     echo "644 $page share/doc/bowline/${page##*/}"
   done
-  for page in docs/{audit,clients,containers,faq,features,json,kerberos,migration,tls,tuning}.md docs/figures/top.svg; do
+  for page in docs/{audit,clients,containers,faq,features,json,kerberos,migration,tls,tuning}.md docs/figures/{page.png,report.png,top.svg}; do
     echo "644 $page share/doc/bowline/$page"
   done
   [ -n "$at_home" ] || echo "644 packaging/bowline.service lib/systemd/system/bowline.service"

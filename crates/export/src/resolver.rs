@@ -125,10 +125,12 @@ impl Resolver {
         })))
     }
 
-    /// Has a client looked up, without waiting; false if the queue is full.
+    /// Has a client that is unknown looked up, without waiting; false if the queue is full.
     pub fn start_lookup(&self, rules: &Arc<ClientRules>, client: IpAddr) -> bool {
         let mut state = self.0.lock();
-        if state.pending.contains(&key(rules, client)) {
+        // an answer that came since the caller looked is stored before its look-up stops being pending
+        let known = || !matches!(rules.find(client), ClientMatch::Unknown);
+        if state.pending.contains(&key(rules, client)) || known() {
             return true;
         }
         if state.queue.len() >= QUEUE_MAX {

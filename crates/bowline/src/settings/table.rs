@@ -264,6 +264,8 @@ settings! {
                  and programs on this machine, which the server holds back by leases of the kernel (fcntl(2), \
                  F_SETLEASE). There is none on file systems whose leases count on this machine only (FUSE, NFS, SMB), \
                  for files that are open for writing, and for 30 seconds after one was returned because of a change. \
+                 After a restart of the server a client that has made no call yet reads its cache, while other \
+                 clients and programs may change the file. \
                  Clients hear of programs on this machine that rename, remove, or change the attributes of such a file \
                  just after it has happened, within milliseconds if they answer: leave it off where such a program and a \
                  client take turns and the client must see a file that was replaced at that very moment. Leave it off \
