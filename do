@@ -367,9 +367,9 @@ test_all() {
   grep -P '\tguests\t' "$log/all" >"$log/guests" || true
   grep -P '/crates/bowline\t' "$log/all" | grep -vP '\tguests\t' >"$log/program" || true
   grep -vP '/crates/bowline\t' "$log/all" >"$log/libraries" || true
-  # beside the libraries' tests, which wait for events most of their time
+  # beside the libraries' tests; both wait for events most of their time
   set -m
-  tests "$log/guests" --test-threads=2 >/dev/null &
+  tests "$log/guests" --test-threads=3 >/dev/null &
   guests=$!
   set +m
   tests "$log/libraries" || failed=1
