@@ -17,7 +17,7 @@ const VERSION: &str = "3";
 /// Versions that can be compared.
 const VERSIONS: [&str; 4] = [VERSION, "4.0", "4.1", "4.2"];
 /// Texts that divide the loads into parts; of those of version 4 the empty call has another name, and more are there.
-const LOADS: [&str; 10] = [
+const LOADS: [&str; 11] = [
     "null",
     "getattr",
     "access",
@@ -28,10 +28,11 @@ const LOADS: [&str; 10] = [
     "write",
     "create",
     "readdirplus",
+    "walk",
 ];
-const LOADS_4: [&str; 11] = [
+const LOADS_4: [&str; 12] = [
     "sequence", "getattr", "access", "lookup", "read 4", "read 32", "read 1 m", "write", "create",
-    "readdir", "open",
+    "readdir", "walk", "open",
 ];
 /// A boot is ended after so long, unless `--seconds` allows more: where other programs run beside.
 const BOOT_SECONDS: u32 = 290;
@@ -289,7 +290,7 @@ const INTRODUCTION: &str = "\
 
 Made by `cargo xtask kernel-bar`, which boots Debian's kernel in an emulated machine (QEMU without KVM,
 [tests/speed/emulated](../../tests/speed/emulated/run)) and runs `bowline bench compare` in it: the kernel's server (knfsd) with its default
-of 8 threads, files in memory, 16 clients (8 for 1 MiB), the same load generator for all. Version 3 where no other is named. Medians of three rounds; `cargo xtask kernel-bar PART` measures a part
+of 16 threads and READs and WRITEs of up to 1 MiB, files in memory, 16 clients (8 for 1 MiB), the same load generator for all. Version 3 where no other is named. Medians of three rounds; `cargo xtask kernel-bar PART` measures a part
 again, for example `counted/knfsd/getattr`, and `--vers 4.1` does so over that version.
 
 ";

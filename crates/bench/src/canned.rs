@@ -484,6 +484,7 @@ impl Peer {
 
 #[cfg(test)]
 mod tests {
+    use crate::experiments::require_clean;
     use crate::load::{FileSet, LiveCounters, Plan, Version, Workload, run};
     use std::net::TcpListener;
     use std::sync::Arc;
@@ -528,6 +529,12 @@ mod tests {
             assert!(run.error.is_none(), "{}: {:?}", workload.name(), run.error);
             assert!(run.report.calls > 0 && run.report.errors == 0, "{:?}", run.report);
             assert_eq!(run.report.short_reads, 0, "{}", workload.name());
+            if matches!(workload, Workload::Read) {
+                let mut short = run;
+                short.report.short_reads = 1;
+                let failed = require_clean(short, "peer").unwrap_err().to_string();
+                assert!(failed.contains("peer: 1 READs of"), "{failed}");
+            }
         }
     }
 }

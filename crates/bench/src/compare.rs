@@ -94,7 +94,7 @@ impl Load {
     }
 }
 
-static LOADS: [Load; 22] = [
+static LOADS: [Load; 23] = [
     tcp("NULL", Workload::Null, 16, 1, 0),
     tcp("NULL, 64 clients", Workload::Null, 64, 1, 0),
     tcp("NULL, 4 x 16 in flight", Workload::Null, 4, 16, 0),
@@ -114,6 +114,7 @@ static LOADS: [Load; 22] = [
     tcp("LOCK and UNLOCK", Workload::Lock, 16, 1, 0),
     tcp("LOCK and UNLOCK, 4 x 16 in flight", Workload::Lock, 4, 16, 0),
     tcp("READDIRPLUS 8 KiB", Workload::Readdirplus, 16, 1, 8 << 10),
+    tcp("walk of a tree", Workload::Walk, 16, 1, 8 << 10),
     tcp("mixed, 8 KiB", Workload::Mixed, 16, 1, 8 << 10),
     udp("NULL, UDP", Workload::Null, 0),
     udp("READ 32 KiB, UDP", Workload::Read, 32 << 10),
@@ -489,11 +490,11 @@ mod tests {
             names(Version::V3, &["null, u", "getattr, 6"]).unwrap(),
             ["GETATTR, 64 clients", "NULL, UDP"]
         );
-        assert_eq!(names(Version::V3, &[]).unwrap().len(), 21);
+        assert_eq!(names(Version::V3, &[]).unwrap().len(), 22);
         assert_eq!(names(Version::V3, &["null", "fly"]), Err("fly".into()));
         assert_eq!(names(Version::V3, &["open"]), Err("open".into()));
         let version4 = names(Version::V41, &[]).unwrap();
-        assert_eq!(version4.len(), 20);
+        assert_eq!(version4.len(), 21);
         assert!(!version4.iter().any(|name| name.contains("UDP") || name.contains("NULL")));
         assert_eq!(
             names(Version::V41, &["sequence, 6", "close"]).unwrap(),

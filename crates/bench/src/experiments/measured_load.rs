@@ -86,15 +86,22 @@ pub fn measure_load(
     Ok(MeasuredLoad { report, usage, calls: live.calls().saturating_sub(calls_before) })
 }
 
-/// The results of a load, if it completed and every call was answered correctly.
+/// The results of a load, if it completed and every call was answered correctly and in full.
 ///
 /// # Errors
-/// What ended it early; calls that failed and wrong data.
+/// What ended it early; calls that failed, wrong data, and READs that were shorter than the file allows: half of the work
+/// would count as a call.
 pub fn require_clean(run: Run, server: &str) -> Result<LoadReport, RunError> {
     if let Some(error) = run.error {
         return Err(error.into());
     }
     let report = run.report;
+    if report.short_reads > 0 {
+        return Err(RunError::Failed(format!(
+            "{server}: {} READs of {} bytes returned less: does the server allow that size?",
+            report.short_reads, report.size
+        )));
+    }
     if report.errors == 0 && report.wrong == 0 {
         return Ok(report);
     }

@@ -11,13 +11,17 @@ use std::path::Path;
 
 /// Threads of the server; Debian's default since nfs-utils 2.7.
 const THREADS: u16 = 16;
+/// The largest READ and WRITE. The kernel's default is less with less than 4 GiB of memory, and a load of 1 MiB would
+/// then get short READs, and its WRITEs would end the connection.
+const BLOCK_BYTES_MAX: u32 = 1 << 20;
 
 /// Ends as `rpc.mountd` in the foreground: `$1` directory, `$2` NFS port, `$3` MOUNT port, `$4` threads, `$5` what leaves
-/// version 4 out, or nothing. Its grace period ends at once.
+/// version 4 out, or nothing, `$6` bytes of the largest READ and WRITE. Its grace period ends at once.
 const SCRIPT: &str = "mount -t tmpfs none /var/lib/nfs
 mkdir -p /var/lib/nfs/v4recovery /run/lock
 touch /var/lib/nfs/etab /var/lib/nfs/rmtab /var/lib/nfs/xtab
 mount -t nfsd nfsd /proc/fs/nfsd
+echo $6 >/proc/fs/nfsd/max_block_size
 exportfs -i -o rw,no_root_squash,insecure,no_subtree_check,sync,fsid=1 \"*:$1\"
 rpc.nfsd --port \"$2\" $5 --udp \"$4\"
 if [ -z \"$5\" ]; then echo Y >/proc/fs/nfsd/v4_end_grace; fi
@@ -64,7 +68,8 @@ fn start_with(dir: &Path, place: &Placement, versions: &str) -> Result<TestServe
     let mount_port = command::other(place, port)?;
     let numbers = [port, mount_port, THREADS].map(|n| n.to_string());
     let [nfs_text, mount_text, threads] = &numbers;
-    let words = [export.as_str(), nfs_text, mount_text, threads, versions];
+    let block_bytes_max = BLOCK_BYTES_MAX.to_string();
+    let words = [export.as_str(), nfs_text, mount_text, threads, versions, &block_bytes_max];
     let mut process = isolated::start(SCRIPT, &words, PortMapper::Hidden, place)?;
     let addr = Ipv4Addr::LOCALHOST.into();
     let (nfs, mount) = ((addr, port).into(), (addr, mount_port).into());
