@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Names of types that readers interpret in different ways.
-const TYPES: [&str; 21] = [
+const TYPES: [&str; 23] = [
     "Above", "Alone", "Bed", "Book", "Company", "Desk", "Fate", "Kit", "Loan", "Look", "Mail",
     "MaySleep", "Parcel", "Place", "Roster", "Seat", "Standing", "Sleep", "Lodger", "Purse",
-    "Sweeper",
+    "Sweeper", "Claimant", "Thing",
 ];
 /// Names of functions, fields and constants.
 const WORDS: [&str; 11] = [

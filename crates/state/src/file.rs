@@ -16,7 +16,7 @@
 use crate::acquire::acquire;
 use crate::grace::Phase;
 use crate::holder::{Holder, Who};
-use crate::hosts::{Hosts, Refusal, Thing};
+use crate::hosts::{EntryKind, Hosts, Refusal};
 use crate::image::{Image, LocalOp, Piece};
 use crate::key::{FileKey, Now, Tag};
 use crate::limits::Limits;
@@ -94,12 +94,12 @@ impl Cx<'_> {
         silent_ms > 0 && last.is_some_and(|last| self.now.since(last) >= silent_ms)
     }
 
-    pub fn claim(&self, holder: &Holder, thing: Thing) -> Result<(), Refusal> {
-        acquire(self.hosts).claim(holder.host(), &self.key, thing, self.limits)
+    pub fn claim(&self, holder: &Holder, kind: EntryKind) -> Result<(), Refusal> {
+        acquire(self.hosts).claim(holder.host(), &self.key, kind, self.limits)
     }
 
-    pub fn unclaim(&self, holder: &Holder, thing: Thing) {
-        acquire(self.hosts).unclaim(holder.host(), &self.key, thing);
+    pub fn unclaim(&self, holder: &Holder, kind: EntryKind) {
+        acquire(self.hosts).unclaim(holder.host(), &self.key, kind);
     }
 }
 
@@ -262,7 +262,7 @@ impl FileState {
         if !self.has_room(holder, cx.limits) {
             return Plan::NoRoom;
         }
-        if let Err(refusal) = cx.claim(holder, Thing::Range) {
+        if let Err(refusal) = cx.claim(holder, EntryKind::Range) {
             return refused(refusal);
         }
         let LockRequest { range, mode, how, .. } = *request;
@@ -316,7 +316,7 @@ impl FileState {
         let holder = self.owners.get_key_value(holder).map_or(holder, |(known, _)| known).clone();
         let grown = self.ranges.set(&holder, range, mode);
         self.count(cx, &holder, grown);
-        cx.unclaim(&holder, Thing::Range);
+        cx.unclaim(&holder, EntryKind::Range);
         weakens
     }
 
@@ -354,7 +354,7 @@ impl FileState {
         if self.waiters.len() >= cx.limits.waiters_per_file {
             return Err(Refusal::NoRoom);
         }
-        cx.claim(&waiter.holder, Thing::Waiter)?;
+        cx.claim(&waiter.holder, EntryKind::Waiter)?;
         acquire(cx.waits).add(&waiter.holder, cx.key, waiter.tag);
         self.waiters.push_back(waiter);
         Ok(())
@@ -364,7 +364,7 @@ impl FileState {
     pub fn dequeue(&mut self, cx: &Cx<'_>, at: usize) -> Option<Waiter> {
         let waiter = self.waiters.remove(at)?;
         acquire(cx.waits).remove(&waiter.holder, cx.key, waiter.tag);
-        cx.unclaim(&waiter.holder, Thing::Waiter);
+        cx.unclaim(&waiter.holder, EntryKind::Waiter);
         Some(waiter)
     }
 

@@ -225,13 +225,13 @@ impl Hosts {
         Some(host)
     }
 
-    /// Counts one more thing of the host in this file, before it is put there. From here on dropping the host looks
+    /// Counts one more entry of the host in this file, before it is put there. From here on dropping the host looks
     /// into this file.
     pub fn claim(
         &mut self,
         id: HostId,
         file: &FileKey,
-        thing: Thing,
+        kind: EntryKind,
         limits: &Limits,
     ) -> Result<(), Refusal> {
         // a change may cut one range into three
@@ -239,25 +239,25 @@ impl Hosts {
         let waiting = self.waiters >= limits.waiters;
         let host =
             self.by_id.get_mut(&id).filter(|host| !host.leaving).ok_or(Refusal::UnknownHost)?;
-        match thing {
-            Thing::Range if many || host.ranges + 2 > limits.ranges_per_host => {
+        match kind {
+            EntryKind::Range if many || host.ranges + 2 > limits.ranges_per_host => {
                 return Err(Refusal::NoRoom);
             }
-            Thing::Waiter if waiting => return Err(Refusal::NoRoom),
-            Thing::Waiter => {
+            EntryKind::Waiter if waiting => return Err(Refusal::NoRoom),
+            EntryKind::Waiter => {
                 host.waiters += 1;
                 self.waiters += 1;
             }
-            Thing::Range | Thing::Share => {}
+            EntryKind::Range | EntryKind::Share => {}
         }
         *host.files.entry(*file).or_insert(0) += 1;
         Ok(())
     }
 
     /// Counts a waiting or tentative request off that [`claim`](Self::claim) counted on.
-    pub fn unclaim(&mut self, id: HostId, file: &FileKey, thing: Thing) {
+    pub fn unclaim(&mut self, id: HostId, file: &FileKey, kind: EntryKind) {
         let Some(host) = self.by_id.get_mut(&id) else { return };
-        if thing == Thing::Waiter {
+        if kind == EntryKind::Waiter {
             host.waiters = host.waiters.saturating_sub(1);
             self.waiters = self.waiters.saturating_sub(1);
         }
@@ -280,22 +280,22 @@ impl Hosts {
 
 impl Host {
     fn count(&mut self, file: &FileKey, by: isize) {
-        let Some(things) = self.files.get_mut(file) else {
+        let Some(entries) = self.files.get_mut(file) else {
             if by > 0 {
                 self.files.insert(*file, by.unsigned_abs());
             }
             return;
         };
-        *things = things.saturating_add_signed(by);
-        if *things == 0 {
+        *entries = entries.saturating_add_signed(by);
+        if *entries == 0 {
             self.files.remove(file);
         }
     }
 }
 
-/// What a host has in a file.
+/// What an entry of a host in the table of a file is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Thing {
+pub(crate) enum EntryKind {
     /// A range, or a request for one that is being decided.
     Range,
     /// A request that waits.

@@ -2,7 +2,7 @@
 
 use crate::file::{Cx, FileState, How, Origin, Take};
 use crate::holder::{Holder, Who};
-use crate::hosts::Thing;
+use crate::hosts::EntryKind;
 use crate::key::Tag;
 use crate::limits::UNLOCKED_MAX;
 use crate::plan::Plan;
@@ -111,7 +111,7 @@ impl FileState {
         let had = self.give_back(cx, &grant.holder, grant.range);
         if had {
             for (range, mode) in grant.before {
-                if cx.claim(&grant.holder, Thing::Range).is_ok() {
+                if cx.claim(&grant.holder, EntryKind::Range).is_ok() {
                     self.hold(cx, &grant.holder, range, mode);
                 }
             }
@@ -142,7 +142,7 @@ impl FileState {
     /// Drops the share reservations of a host.
     pub fn purge_shares(&mut self, cx: &Cx<'_>, host: crate::HostId) {
         for _ in 0..self.shares.drop_host(host) {
-            crate::acquire::acquire(cx.hosts).unclaim(host, &cx.key, Thing::Share);
+            crate::acquire::acquire(cx.hosts).unclaim(host, &cx.key, EntryKind::Share);
         }
     }
 

@@ -3,7 +3,7 @@
 
 use crate::file::{Cx, FileState, How, Origin, Pending, Take};
 use crate::holder::{Holder, Who};
-use crate::hosts::{Refusal, Thing};
+use crate::hosts::{EntryKind, Refusal};
 use crate::image::strongest;
 use crate::key::Tag;
 use crate::plan::{Conflict, Effect, Granted, LocalAnswer, LocalConflict, Plan, Ticket};
@@ -33,17 +33,17 @@ impl FileState {
     fn settle_take(&mut self, cx: &mut Cx<'_>, take: &Take, answer: LocalAnswer) -> Plan {
         let late = take.origin == Origin::Request(How::Reclaim) && !cx.may_reclaim();
         if take.gone || late {
-            cx.unclaim(&take.holder, Thing::Range);
+            cx.unclaim(&take.holder, EntryKind::Range);
             return if take.gone { Plan::Gone } else { Plan::NoGrace };
         }
         match answer {
             LocalAnswer::Done | LocalAnswer::NotShown => self.taken(cx, take),
             LocalAnswer::Conflict(conflict) => {
-                cx.unclaim(&take.holder, Thing::Range);
+                cx.unclaim(&take.holder, EntryKind::Range);
                 self.blocked_locally(cx, take, conflict)
             }
             LocalAnswer::Failed => {
-                cx.unclaim(&take.holder, Thing::Range);
+                cx.unclaim(&take.holder, EntryKind::Range);
                 if let Origin::Queue(tag) = take.origin {
                     self.retry_later(cx, tag);
                 }
@@ -157,7 +157,7 @@ impl FileState {
             let unknown = self.unconfirmed.is_full() && matches!(*holder, Holder::V4 { .. });
             if unknown
                 || !self.has_room(&holder, cx.limits)
-                || cx.claim(&holder, Thing::Range).is_err()
+                || cx.claim(&holder, EntryKind::Range).is_err()
             {
                 // what ends this may happen in another file, which wakes nobody here
                 self.retry_later(cx, tag);

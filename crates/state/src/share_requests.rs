@@ -2,7 +2,7 @@
 
 use crate::acquire::acquire;
 use crate::file::{Cx, FileState, refused};
-use crate::hosts::Thing;
+use crate::hosts::EntryKind;
 use crate::key::{FileKey, Now};
 use crate::plan::{Conflict, Effects, Kept, Plan};
 use crate::server::State;
@@ -60,7 +60,7 @@ impl State {
         let mut effects = Effects::default();
         let _none = self.with(now, file, &mut effects, |state, cx| {
             if state.shares.release(owner, mode) {
-                acquire(cx.hosts).unclaim(owner.host, &cx.key, Thing::Share);
+                acquire(cx.hosts).unclaim(owner.host, &cx.key, EntryKind::Share);
             }
         });
         effects
@@ -85,15 +85,16 @@ fn reserve(state: &mut FileState, cx: &mut Cx<'_>, request: &ShareRequest<'_>) -
         return Plan::NoGrace;
     }
     // counted before and not after, so that a host that is being dropped gets nothing
-    let claim =
-        |cx: &Cx<'_>| acquire(cx.hosts).claim(request.owner.host, &cx.key, Thing::Share, cx.limits);
+    let claim = |cx: &Cx<'_>| {
+        acquire(cx.hosts).claim(request.owner.host, &cx.key, EntryKind::Share, cx.limits)
+    };
     if let Err(refusal) = claim(cx) {
         return refused(refusal);
     }
     let addr = request.addr.to_canonical();
     let reserved = state.shares.reserve(&request.owner, addr, request.mode, cx.limits);
     if reserved != Reserved::New {
-        acquire(cx.hosts).unclaim(request.owner.host, &cx.key, Thing::Share);
+        acquire(cx.hosts).unclaim(request.owner.host, &cx.key, EntryKind::Share);
     }
     match reserved {
         Reserved::New | Reserved::More => Plan::Granted,

@@ -10,7 +10,7 @@
 
 use super::Nlm;
 use super::request::{arguments, finish};
-use super::waiting::{Form, Grant, GrantAnswer, Reach, patience_ms};
+use super::waiting::{Grant, GrantAnswer, GrantCallback, GrantTarget, patience_ms};
 use proto::nlm::{Answer, Lock, Status, TestArgs, Versioned, Width, procedure};
 use rpc::{
     Blocking, Call, CallCredential, CallFailure, CallTarget, Fault, OutboundCall, ProgramPort,
@@ -22,13 +22,13 @@ use xdr::{Reader, Writer};
 /// A client that has not answered for so long loses the lock to others who wait.
 const SILENCE_MAX_MS: u64 = 60_000;
 /// Calls by one procedure before the other is tried.
-const CALLS_BY_ONE_FORM: u32 = 2;
+const CALLS_BY_ONE_PROCEDURE: u32 = 2;
 
 /// The procedure of the next call.
-const fn form_of(reach: &Reach, calls: u32) -> Form {
-    match (calls / CALLS_BY_ONE_FORM) % 2 {
-        0 => reach.form,
-        _ => reach.form.other(),
+const fn next_callback(target: &GrantTarget, calls: u32) -> GrantCallback {
+    match (calls / CALLS_BY_ONE_PROCEDURE) % 2 {
+        0 => target.callback,
+        _ => target.callback.other(),
     }
 }
 
@@ -76,31 +76,31 @@ impl Nlm {
 
     /// Makes the call about a grant that is due.
     fn call_about(&self, now: Now, tag: Tag) {
-        let Some((grant, reach)) = self.waiting.next_call(now, tag) else { return };
-        let form = form_of(&reach, grant.calls);
-        let width = Width::of_version(reach.version).unwrap_or(Width::Bits64);
-        let done = self.answer_to(tag, form, width);
+        let Some((grant, target)) = self.waiting.next_call(now, tag) else { return };
+        let callback = next_callback(&target, grant.calls);
+        let width = Width::of_version(target.version).unwrap_or(Width::Bits64);
+        let done = self.answer_to(tag, callback, width);
         self.calls.call(OutboundCall {
             target: CallTarget::Machine {
-                to: reach.to,
+                to: target.to,
                 port: ProgramPort::AskPortmapper,
-                transport: reach.transport,
+                transport: target.transport,
             },
             program: proto::nlm::PROGRAM,
-            version: reach.version,
-            procedure: match form {
-                Form::Sync => procedure::GRANTED,
-                Form::Message => procedure::GRANTED_MSG,
+            version: target.version,
+            procedure: match callback {
+                GrantCallback::Granted => procedure::GRANTED,
+                GrantCallback::GrantedMsg => procedure::GRANTED_MSG,
             },
             credential: CallCredential::Root,
-            args: self.grant_args(&grant, &reach, width),
+            args: self.grant_args(&grant, &target, width),
             timeout_ms: patience_ms(grant.calls),
-            expects_reply: form == Form::Sync,
+            expects_reply: callback == GrantCallback::Granted,
             done,
         });
     }
 
-    fn grant_args(&self, grant: &Grant, reach: &Reach, width: Width) -> Vec<u8> {
+    fn grant_args(&self, grant: &Grant, target: &GrantTarget, width: Width) -> Vec<u8> {
         let Granted { tag, holder, range, mode, .. } = &grant.granted;
         let (svid, oh) = match holder.who() {
             Who::Nlm { svid, oh, .. } => (svid, oh),
@@ -113,7 +113,7 @@ impl Nlm {
             exclusive: *mode == Mode::Write,
             lock: Lock {
                 caller_name: &self.own_name,
-                handle: &reach.handle,
+                handle: &target.handle,
                 oh,
                 svid,
                 offset: range.start(),
@@ -126,11 +126,11 @@ impl Nlm {
     }
 
     /// What is done with the outcome of a call: an answer is noted; without one the next call comes in its time.
-    fn answer_to(&self, tag: Tag, form: Form, width: Width) -> rpc::Completion {
+    fn answer_to(&self, tag: Tag, callback: GrantCallback, width: Width) -> rpc::Completion {
         let answers = Arc::clone(&self.answers);
         Box::new(move |outcome: Result<&[u8], CallFailure>| {
             let answer = match outcome {
-                Ok(result) if form == Form::Sync => {
+                Ok(result) if callback == GrantCallback::Granted => {
                     Answer::decode(&mut Reader::new(result), width).ok()
                 }
                 Ok(_) | Err(_) => None,

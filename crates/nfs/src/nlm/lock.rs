@@ -6,7 +6,7 @@ use super::Nlm;
 use super::act::Answer;
 use super::locked_file::LockedFile;
 use super::request::{Sender, arguments, finish, mode, range, width};
-use super::waiting::{Form, Reach};
+use super::waiting::{GrantCallback, GrantTarget};
 use proto::nlm::{self, LockArgs, Status};
 use rpc::{Blocking, Call, CallerAddress, Fault};
 use state::{How, LockRequest, Who};
@@ -38,7 +38,7 @@ fn answered<const VERSION: u32>(
     monitored: bool,
 ) -> Result<(), Fault> {
     let args: LockArgs<'_> = arguments::<VERSION, _>(args)?;
-    let status = nlm.lock::<VERSION>(call, &args, monitored, Form::Sync);
+    let status = nlm.lock::<VERSION>(call, &args, monitored, GrantCallback::Granted);
     finish::<VERSION>(call, reply, &nlm::Answer { cookie: args.cookie, status }, status);
     Ok(())
 }
@@ -50,9 +50,9 @@ impl Nlm {
         call: &mut Call<'_>,
         args: &LockArgs<'_>,
         monitored: bool,
-        form: Form,
+        callback: GrantCallback,
     ) -> Status {
-        match self.try_lock::<VERSION>(call, args, monitored, form) {
+        match self.try_lock::<VERSION>(call, args, monitored, callback) {
             Ok(answer) => answer.status(),
             Err(status) => status,
         }
@@ -63,7 +63,7 @@ impl Nlm {
         call: &mut Call<'_>,
         args: &LockArgs<'_>,
         monitored: bool,
-        form: Form,
+        callback: GrantCallback,
     ) -> Result<Answer, Status> {
         let LockArgs { block, lock, exclusive, reclaim, state, .. } = *args;
         let range = range(&lock, width::<VERSION>())?;
@@ -82,8 +82,9 @@ impl Nlm {
             return Ok(answer);
         }
         let (to, transport) = (CallerAddress::of(call.peer), call.peer.transport);
-        let reach = Reach { to, transport, version: VERSION, form, handle: lock.handle.into() };
-        Ok(self.wait(call.blocking, &file, request, reach).unwrap_or(answer))
+        let target =
+            GrantTarget { to, transport, version: VERSION, callback, handle: lock.handle.into() };
+        Ok(self.wait(call.blocking, &file, request, target).unwrap_or(answer))
     }
 
     /// Asks for a lock that may be waited for. `None` if there is no room for another request.
@@ -94,9 +95,9 @@ impl Nlm {
         blocking: &dyn Blocking,
         file: &LockedFile,
         request: LockRequest<'_>,
-        reach: Reach,
+        target: GrantTarget,
     ) -> Option<Answer> {
-        let tag = self.waiting.add(self.now(), file.key, reach)?;
+        let tag = self.waiting.add(self.now(), file.key, target)?;
         let request = LockRequest { how: How::Wait(tag), ..request };
         let answer = self.decide(blocking, || self.state().lock(self.now(), &file.key, &request));
         match &answer {

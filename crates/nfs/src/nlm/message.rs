@@ -4,7 +4,7 @@
 
 use super::Nlm;
 use super::request::{arguments, width};
-use super::waiting::Form;
+use super::waiting::GrantCallback;
 use proto::nlm::{
     Answer, CancelArgs, LockArgs, PROGRAM, Status, TestAnswer, TestArgs, UnlockArgs, Versioned,
     procedure,
@@ -34,7 +34,7 @@ pub(super) fn lock_msg<const VERSION: u32>(
     _: &mut Writer,
 ) -> Result<(), Fault> {
     let args: LockArgs<'_> = arguments::<VERSION, _>(args)?;
-    let status = nlm.lock::<VERSION>(call, &args, true, Form::Message);
+    let status = nlm.lock::<VERSION>(call, &args, true, GrantCallback::GrantedMsg);
     nlm.post_status::<VERSION>(call, procedure::LOCK_RES, args.cookie, status);
     Ok(())
 }

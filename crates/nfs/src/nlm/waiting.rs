@@ -36,30 +36,30 @@ pub(super) fn patience_ms(calls: u32) -> u64 {
 
 /// By which procedures a client wants to be called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum GrantCallback {
     /// GRANTED, whose reply is the answer.
-    Sync,
+    Granted,
     /// GRANTED_MSG, whose answer is GRANTED_RES.
-    Message,
+    GrantedMsg,
 }
 
-impl Form {
+impl GrantCallback {
     /// The other one.
     pub const fn other(self) -> Self {
         match self {
-            Self::Sync => Self::Message,
-            Self::Message => Self::Sync,
+            Self::Granted => Self::GrantedMsg,
+            Self::GrantedMsg => Self::Granted,
         }
     }
 }
 
 /// How a client is reached.
 #[derive(Debug, Clone)]
-pub(super) struct Reach {
+pub(super) struct GrantTarget {
     pub to: CallerAddress,
     pub transport: Transport,
     pub version: u32,
-    pub form: Form,
+    pub callback: GrantCallback,
     /// The file, as the client named it.
     pub handle: Box<[u8]>,
 }
@@ -78,7 +78,7 @@ pub(super) struct Grant {
 struct Entry {
     file: FileKey,
     since: Now,
-    reach: Arc<Reach>,
+    target: Arc<GrantTarget>,
     grant: Option<Grant>,
 }
 
@@ -107,9 +107,9 @@ impl Waiting {
     }
 
     /// A new request of this client; `None` if there are too many.
-    pub fn add(&self, now: Now, file: FileKey, reach: Reach) -> Option<Tag> {
+    pub fn add(&self, now: Now, file: FileKey, target: GrantTarget) -> Option<Tag> {
         let tag = self.new_tag();
-        let entry = Entry { file, since: now, reach: Arc::new(reach), grant: None };
+        let entry = Entry { file, since: now, target: Arc::new(target), grant: None };
         let mut entries = self.lock();
         if entries.len() >= ENTRIES_MAX {
             return None;
@@ -133,14 +133,14 @@ impl Waiting {
     }
 
     /// The next call about a grant, if one is due, and how the client is reached; the one after it is due later.
-    pub fn next_call(&self, now: Now, tag: Tag) -> Option<(Grant, Arc<Reach>)> {
+    pub fn next_call(&self, now: Now, tag: Tag) -> Option<(Grant, Arc<GrantTarget>)> {
         let mut entries = self.lock();
         let entry = entries.get_mut(&tag)?;
         let grant = entry.grant.as_mut().filter(|grant| grant.due_ms <= now.0)?;
         let call = grant.clone();
         grant.due_ms = now.0.saturating_add(patience_ms(grant.calls));
         grant.calls = grant.calls.saturating_add(1);
-        Some((call, Arc::clone(&entry.reach)))
+        Some((call, Arc::clone(&entry.target)))
     }
 
     /// The grants about which a call is due.
@@ -162,7 +162,7 @@ impl Waiting {
     /// Whether `addr` is the address of the client whose grant this is.
     pub fn is_of(&self, tag: Tag, addr: IpAddr) -> bool {
         let entries = self.lock();
-        entries.get(&tag).is_some_and(|entry| entry.reach.to.addr() == addr)
+        entries.get(&tag).is_some_and(|entry| entry.target.to.addr() == addr)
     }
 
     /// Since when a request waits.

@@ -62,7 +62,7 @@ pub(super) fn right_at(
     let client = frame.session()?.client_id();
     match frame.reading.check_access(client, stateid_of(stateid), &file, bits) {
         // who has opened the file may do what it was open for, whatever its mode is now; others are checked
-        Ok(bearer) if bearer.user == Some(frame.principal) => Ok(opened_for(bearer.access)),
+        Ok(granted) if granted.user == Some(frame.principal) => Ok(opened_for(granted.access)),
         Ok(_) => Ok(Right::Check),
         Err(StateidError::Bad) => {
             delegation::check_right(frame, stateid, &file, bits)?;

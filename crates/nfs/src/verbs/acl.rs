@@ -4,7 +4,7 @@ use crate::object::Object;
 use vfs::acl::{Acl, AclKind};
 use vfs::{Attr, FileType, Status, Want};
 
-/// What an object has, of what was asked for.
+/// Those of an object's attributes and ACLs that were asked for.
 #[derive(Debug)]
 pub struct ObjectAcls {
     /// The attributes.
@@ -36,8 +36,8 @@ pub fn acls(object: &Object<'_>, access: bool, default: bool) -> vfs::Result<Obj
     Ok(ObjectAcls { attr, access, default })
 }
 
-/// Sets the access ACL, if one is given (`Some(None)` takes it away), and the default ACL of a directory, which `None`
-/// takes away; gives the attributes after that. The file system decides whether the caller may.
+/// Sets the access ACL, if one is given (`Some(None)` removes it), and the default ACL of a directory (`None` removes
+/// it); returns the attributes after that. The file system decides whether the caller may.
 ///
 /// # Errors
 /// [`Status::RoFs`]; [`Status::Inval`] for a default ACL of anything but a directory; [`Status::NotSupp`] where there

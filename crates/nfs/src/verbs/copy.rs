@@ -1,7 +1,8 @@
 //! Copies within the server (RFC 7862 §15.2, §15.13): COPY and CLONE.
 //!
-//! A copy is made in steps, by the kernel where it can and else through a buffer, and ends early when it has taken long
-//! enough: a client asks again for the rest, and no call of a connection waits for long. Nothing goes over the network.
+//! A copy is made in steps, by the kernel where it can and otherwise through a buffer. It ends early after a time limit, so
+//! that other calls of the connection need not wait for long; the client asks again for the rest. No data is sent over
+//! the network.
 
 use super::space::{only_regular, space};
 use crate::object::Object;
@@ -26,12 +27,12 @@ pub struct CopyRange {
     pub count: u64,
 }
 
-/// What COPY did.
+/// The result of COPY.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CopiedRange {
     /// How many bytes, which may be less than were asked for.
     pub count: u64,
-    /// What COMMIT must give for them to be safe.
+    /// The write verifier.
     pub verifier: Verifier,
 }
 
@@ -51,7 +52,7 @@ fn length(source: &Object<'_>, range: CopyRange) -> vfs::Result<u64> {
     }
 }
 
-/// Copies a range of a file into another one, or a beginning of it.
+/// Copies a range of a file, or the first part of it, to another file.
 ///
 /// # Errors
 /// [`Status::Inval`] for one file with itself, and for a range that is not in the source; [`Status::FBig`],
@@ -69,7 +70,7 @@ pub fn copy(
     let len = length(source, range)?;
     let end = range.to.checked_add(len).filter(|end| i64::try_from(*end).is_ok());
     end.ok_or(Status::FBig)?;
-    // before the data, as for a write
+    // read before the data is copied, as for a write
     let verifier = target.backend().write_verifier();
     let mut kernel = target.backend().space().filter(|_| is_same_export);
     let mut buffer = Vec::new();

@@ -1,18 +1,17 @@
-//! FSINFO and PATHCONF (RFC 1813 §3.3.19, §3.3.20), which show different parts of the same.
+//! FSINFO and PATHCONF (RFC 1813 §3.3.19, §3.3.20), which return different parts of the same information.
 
 use crate::object::Object;
 use vfs::{Attr, Limits, Want};
 
-/// What a file system can do, with the attributes of the object that was asked about.
+/// Properties of a file system, with the attributes of the object that was asked about.
 pub struct FileSystemInfo {
-    /// What the file system can do.
+    /// Properties of the file system.
     pub limits: Limits,
     /// The object's attributes.
     pub attr: Attr,
 }
 
-/// What the file system of an object can do, and what its names and links may be like. The object
-/// must exist.
+/// Properties of the file system of an object, and limits on its names and links. The object must exist.
 ///
 /// # Errors
 /// [`vfs::Status::Stale`].

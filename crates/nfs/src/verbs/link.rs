@@ -4,11 +4,11 @@ use super::name;
 use crate::object::Object;
 use vfs::{Attr, Change};
 
-/// What LINK did.
+/// The result of LINK.
 pub struct Linked {
     /// The file's attributes.
     pub attr: Attr,
-    /// The directory around the change.
+    /// The directory's attributes before and after.
     pub dir: Change,
 }
 

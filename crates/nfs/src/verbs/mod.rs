@@ -1,9 +1,8 @@
-//! What clients want, in no version's words: one file per verb.
+//! Operations on files, independent of the version of NFS: one file per verb.
 //!
-//! A verb receives the opened [`Object`](crate::object::Object) that it works on, refuses changes
-//! of a read-only export and names that cannot be, and leaves the rest to the backend. It gives
-//! file ids, not filehandles, and of a failure the status alone: the attributes that versions 2 and
-//! 3 send besides are fetched by those.
+//! A verb receives the opened [`Object`](crate::object::Object) that it works on, refuses changes of a read-only export and
+//! names that cannot exist, and calls the backend for the rest. It returns file ids, not filehandles, and for a failure
+//! only the status: versions 2 and 3 fetch the attributes that they send with it.
 
 mod access;
 mod acl;

@@ -6,19 +6,19 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use vfs::{CopyReason, ReadDone, ReadRange, Status};
 
-/// What is to be read, and how it may be given.
+/// What is to be read, and in which form.
 pub struct ReadRequest {
-    /// From where.
+    /// Offset in bytes.
     pub offset: u64,
-    /// Bytes at the most.
+    /// At most so many bytes.
     pub count: usize,
-    /// From how many bytes on the file may be given instead of its data; `None`: never.
+    /// From how many bytes on the file may be returned instead of its data; `None`: never.
     pub range_min: Option<usize>,
 }
 
-/// What READ gives.
+/// The result of READ.
 pub struct Read {
-    /// How much, and the file's attributes.
+    /// The count, end of file, and the file's attributes.
     pub done: ReadDone,
     /// Where the data is.
     pub data: ReadData,
@@ -28,16 +28,16 @@ pub struct Read {
 pub enum ReadData {
     /// In this file, from the offset that was asked for.
     File(Arc<OwnedFd>),
-    /// In the space that was given, because.
+    /// In the space that was provided, because.
     Copied(Copied),
 }
 
-/// Reads a file: gives the file itself where that is wanted and can be done, else fills the front of
-/// what `space` gives, which is a part of the reply.
+/// Reads a file: returns the file itself where that is wanted and possible, otherwise fills the front of the part of the
+/// reply that `space` returns.
 ///
 /// # Errors
-/// None for an offset that no file can have: every file ends before it. `Jukebox` where `space` gives none, as the
-/// process can get no memory.
+/// None for an offset beyond the largest possible file: every file ends before it. `Jukebox` if `space` returns none: there is no
+/// memory.
 pub fn read<'d>(
     file: &Object<'_>,
     request: &ReadRequest,

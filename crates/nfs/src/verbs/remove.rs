@@ -5,7 +5,7 @@ use crate::audited_call::{AuditedCall, AuditedChange};
 use crate::object::Object;
 use vfs::Change;
 
-/// Removes an entry that is not a directory; gives the directory around the change.
+/// Removes an entry that is not a directory; returns the directory's attributes before and after.
 ///
 /// # Errors
 /// [`vfs::Status::RoFs`], and those of the name.

@@ -5,11 +5,11 @@ use crate::audited_call::{AuditedCall, AuditedChange};
 use crate::object::Object;
 use vfs::Change;
 
-/// What RENAME did.
+/// The result of RENAME.
 pub struct Renamed {
-    /// The old directory around the change.
+    /// The old directory's attributes before and after.
     pub from: Change,
-    /// The new directory around the change.
+    /// The new directory's attributes before and after.
     pub to: Change,
 }
 

@@ -5,7 +5,7 @@ use crate::audited_call::{AuditedCall, AuditedChange};
 use crate::object::Object;
 use vfs::Change;
 
-/// Removes an empty directory; gives its parent around the change.
+/// Removes an empty directory; returns the attributes of its parent before and after.
 ///
 /// # Errors
 /// [`vfs::Status::RoFs`], and those of the name.

@@ -5,8 +5,8 @@ use crate::object::Object;
 use vfs::{Change, SetAttr, Time};
 
 /// Sets attributes; with `guard`, only if the object's ctime is that. `set` is the outcome of
-/// reading the wire's attributes, so that a value which makes no sense fails like every other
-/// failure.
+/// reading the wire's attributes, so that an invalid value fails as all else
+/// does.
 ///
 /// # Errors
 /// [`vfs::Status::RoFs`], [`vfs::Status::NotSync`].

@@ -3,7 +3,7 @@
 use crate::object::Object;
 use vfs::{Advice, Change, Content, Space, Status};
 
-/// Of the file system that an object is on.
+/// The optional interface of the file system that an object is on.
 ///
 /// # Errors
 /// [`Status::NotSupp`].
@@ -11,7 +11,7 @@ pub fn space<'c>(object: &Object<'c>) -> vfs::Result<&'c dyn Space> {
     object.backend().space().ok_or(Status::NotSupp)
 }
 
-/// The status of an operation that is for regular files only, whatever else the object is.
+/// The status of an operation that is for regular files only, for another object.
 pub const fn only_regular(status: Status) -> Status {
     match status {
         Status::IsDir | Status::Symlink => Status::WrongType,
@@ -45,7 +45,7 @@ pub fn deallocate(file: &Object<'_>, offset: u64, len: u64) -> vfs::Result<Chang
     space.deallocate(&file.cx(), &file.fid, offset, len).map_err(only_regular)
 }
 
-/// The first byte of such a content.
+/// The offset of the first data, or of the first hole, from an offset on.
 ///
 /// # Errors
 /// [`Status::NxIo`] for an offset behind the end.
@@ -53,7 +53,7 @@ pub fn seek(file: &Object<'_>, offset: u64, what: Content) -> vfs::Result<Option
     space(file)?.seek(&file.cx(), &file.fid, offset, what)
 }
 
-/// Prepares for the use of a range; the hints that are followed.
+/// Gives the kernel hints about the use of a range; returns those that were followed.
 ///
 /// # Errors
 /// Those of the file system.

@@ -4,11 +4,11 @@ use crate::object::Object;
 use std::os::fd::BorrowedFd;
 use vfs::{Backend, Cx, Fid, Stability, Status, Verifier, WriteDone};
 
-/// What WRITE did.
+/// The result of WRITE.
 pub struct Written {
-    /// How much, how safe, and the file around it.
+    /// The count, the stability, and the file's attributes before and after.
     pub done: WriteDone,
-    /// What COMMIT must give for unstable data to be safe.
+    /// The write verifier.
     pub verifier: Verifier,
 }
 
@@ -55,11 +55,10 @@ fn write_with(
         return Err(Status::FBig);
     }
     let backend = file.backend();
-    // Before the write: data that is lost between the two must be seen as lost, and with the
-    // new verifier it would look safe.
+    // Read before the write: if data is lost between the two, the client must see the verifier change.
     let verifier = backend.write_verifier();
     let done = write(backend, &file.cx(), &file.fid)?;
-    // An empty write loses nothing itself; with a sync, it asks whether earlier data is safe.
+    // An empty write has no data to lose; with a sync, it asks whether earlier data is on stable storage.
     let verifier = if len == 0 { backend.write_verifier() } else { verifier };
     Ok(Written { done, verifier })
 }

@@ -1,14 +1,14 @@
-//! A session's back channel: its connections, its slots, and what follows from the outcome of a callback (RFC 8881
+//! A session's back channel: its connections, its slots, and the consequences of a callback's outcome (RFC 8881
 //! §2.10.3.1, §2.10.6).
 //!
-//! A callback takes a slot and goes over one connection after the other until one of them brings its answer, always
-//! with the same slot and number, so that the client runs it once. When all were tried the slot is given up, not kept:
-//! whether the client has seen the number is not known then, and the next callback on the slot finds out (a number
-//! that was used makes it try the one after it).
+//! A callback takes a slot and is sent over one connection after the other until it is answered, always with the same
+//! slot and sequence ID, so that the client runs it once. When all connections were tried the slot is freed. It is not
+//! known then whether the client has seen the sequence ID; the next callback on the slot finds out: if that sequence ID
+//! was used, it is sent again with the following one.
 //!
 //! No lock: whoever owns a [`BackChannel`] guards it. `C` is the connection.
 //!
-//! Invariants: a slot that is busy is that of one [`BackCall`]; a call goes over no connection twice.
+//! Invariants: a busy slot belongs to one [`BackCall`]; a call is sent over no connection twice with one sequence ID.
 
 /// Slots of a back channel at the most, whatever the client offers.
 pub const BACK_SLOTS_MAX: u32 = 32;
@@ -19,18 +19,18 @@ pub const BACK_CONNS_MAX: usize = 64;
 struct BackConn<C> {
     id: u64,
     conn: C,
-    /// The last callback over it was not answered.
+    /// The last callback or probe over it was not answered.
     silent: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct BackSlot {
-    /// The number of the next callback.
+    /// The sequence ID of the next callback.
     number: u32,
     busy: bool,
-    /// The client may have seen that number.
+    /// The client may have seen that sequence ID.
     uncertain: bool,
-    /// The client and the server do not agree on its number, or the client has no such slot.
+    /// Client and server do not agree on its sequence ID, or the client has no such slot.
     lost: bool,
 }
 
@@ -39,9 +39,9 @@ struct BackSlot {
 pub struct BackCall {
     slot: usize,
     number: u32,
-    /// The connections that it went over.
+    /// The connections that it was sent over.
     tried: Vec<u64>,
-    /// It has moved on to the number after the one that it began with.
+    /// Its sequence ID is the one after that it began with.
     moved: bool,
 }
 
@@ -51,7 +51,7 @@ impl BackCall {
         u32::try_from(self.slot).unwrap_or(u32::MAX)
     }
 
-    /// Its number on the slot.
+    /// Its sequence ID on the slot.
     pub const fn number(&self) -> u32 {
         self.number
     }
@@ -62,15 +62,15 @@ impl BackCall {
 pub enum BackAnswer {
     /// It runs the callback.
     Runs,
-    /// The number was used, for this callback or for another one (NFS4ERR_RETRY_UNCACHED_REP, NFS4ERR_SEQ_FALSE_RETRY).
+    /// The sequence ID was used, for this callback or for another one (NFS4ERR_RETRY_UNCACHED_REP, NFS4ERR_SEQ_FALSE_RETRY).
     Seen,
-    /// The number is neither the last one nor the next (NFS4ERR_SEQ_MISORDERED).
+    /// The sequence ID is neither the last one nor the next (NFS4ERR_SEQ_MISORDERED).
     Misordered,
     /// It has no such slot (NFS4ERR_BADSLOT).
     NoSlot,
     /// Not now (NFS4ERR_DELAY).
     Later,
-    /// Anything else: it does not know the session, or cannot be understood.
+    /// Any other error, or a reply that cannot be decoded.
     Fault,
 }
 
@@ -81,13 +81,13 @@ pub enum BackStep {
     Done,
     /// It has run, and its results are lost; the slot is free.
     DoneBefore,
-    /// Send it over the same connection again, with its new number.
+    /// Send it over the same connection again, with its new sequence ID.
     Again,
-    /// Send it again later, as it is.
+    /// Send it again later, unchanged.
     Later,
     /// Give it another slot.
     OtherSlot,
-    /// It cannot be delivered here; the slot is gone.
+    /// It cannot be delivered over this session, whose back channel is faulty now.
     Lost,
 }
 
@@ -96,7 +96,7 @@ pub enum BackStep {
 pub struct BackChannel<C> {
     conns: Vec<BackConn<C>>,
     slots: Vec<BackSlot>,
-    /// There was a connection.
+    /// A connection was bound at some time.
     wanted: bool,
     faulty: bool,
 }
@@ -109,7 +109,7 @@ impl<C: Clone> BackChannel<C> {
         Self { conns: Vec::new(), slots, wanted: false, faulty: false }
     }
 
-    /// Binds a connection, or takes one that is bound for good again; `false` if there are too many, or no slots.
+    /// Binds a connection, or marks one that is bound already as answering; `false` if there are too many, or no slots.
     pub fn bind(&mut self, id: u64, conn: C) -> bool {
         if self.slots.is_empty() {
             return false;
@@ -138,17 +138,17 @@ impl<C: Clone> BackChannel<C> {
         self.conns.len() < before
     }
 
-    /// Whether callbacks can be expected to arrive.
+    /// Whether a callback is likely to be answered: the channel is not faulty and a connection answers.
     pub fn is_up(&self) -> bool {
         !self.faulty && self.conns.iter().any(|bound| !bound.silent)
     }
 
-    /// Whether the client has had a connection for callbacks here.
+    /// Whether a connection was bound at some time.
     pub const fn was_wanted(&self) -> bool {
         self.wanted
     }
 
-    /// Whether client and server do not agree any more: only a new session helps.
+    /// Whether client and server disagree on all slots, or the client does not accept the session: it needs a new one.
     pub const fn is_faulty(&self) -> bool {
         self.faulty
     }
@@ -158,7 +158,7 @@ impl<C: Clone> BackChannel<C> {
         self.conns.len()
     }
 
-    /// How many slots there are.
+    /// How many slots can be used.
     pub fn slot_count(&self) -> usize {
         self.slots.iter().filter(|slot| !slot.lost).count()
     }
@@ -168,7 +168,7 @@ impl<C: Clone> BackChannel<C> {
         self.slots.iter().filter(|slot| slot.busy).count()
     }
 
-    /// The highest slot with a callback on it.
+    /// The highest busy slot.
     pub fn highest_busy(&self) -> u32 {
         let highest = self.slots.iter().rposition(|slot| slot.busy).unwrap_or(0);
         u32::try_from(highest).unwrap_or(u32::MAX)
@@ -182,7 +182,7 @@ impl<C: Clone> BackChannel<C> {
         Some(BackCall { slot: at, number: slot.number, tried: Vec::new(), moved: false })
     }
 
-    /// The connection that a callback goes over next; `None` if all were tried.
+    /// The connection that a callback is sent over next; `None` if all were tried.
     pub fn route(&self, call: &mut BackCall) -> Option<(u64, C)> {
         let untried = |bound: &&BackConn<C>| !call.tried.contains(&bound.id);
         let mut answering = self.conns.iter().filter(untried).filter(|bound| !bound.silent);
@@ -207,7 +207,7 @@ impl<C: Clone> BackChannel<C> {
         }
     }
 
-    /// All connections were tried in vain: the slot is free again.
+    /// The callback was not answered over any connection: frees its slot.
     pub fn give_up(&mut self, call: &BackCall) {
         self.free(call, call.number, true);
     }
@@ -222,7 +222,7 @@ impl<C: Clone> BackChannel<C> {
                 BackStep::Done
             }
             BackAnswer::Later => BackStep::Later,
-            // it arrived by an earlier connection
+            // it arrived over an earlier connection
             BackAnswer::Seen if call.tried.len() > 1 && (call.moved || !was_uncertain) => {
                 self.free(call, next, false);
                 BackStep::DoneBefore
@@ -237,7 +237,7 @@ impl<C: Clone> BackChannel<C> {
                 BackStep::OtherSlot
             }
             BackAnswer::NoSlot => {
-                // nor those above it
+                // and none above it
                 for at in call.slot..self.slots.len() {
                     self.lose(at);
                 }
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_callback_goes_over_each_connection_once_with_its_number() {
+    fn a_callback_is_sent_over_each_connection_once_with_its_sequence_id() {
         let mut channel = channel(1, 2);
         let mut call = channel.begin().unwrap();
         assert_eq!(channel.begin(), None, "one slot");
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_the_client_has_seen_is_used_no_more() {
+    fn a_sequence_id_that_the_client_has_seen_is_not_used_again() {
         for answer in [BackAnswer::Seen, BackAnswer::Misordered] {
             let mut channel = channel(1, 1);
             let call = sent(&mut channel);
@@ -354,7 +354,7 @@ mod tests {
         let mut channel = channel(1, BACK_CONNS_MAX as u64);
         assert!(!channel.bind(1000, 1000));
         channel.unanswered(3);
-        assert!(channel.bind(3, 3), "bound already, and taken for good again");
+        assert!(channel.bind(3, 3), "bound already, and marked as answering");
         assert!(channel.unbind(3) && !channel.unbind(3));
         assert_eq!(channel.conn_count(), BACK_CONNS_MAX - 1);
         assert!(!BackChannel::<u64>::new(0).bind(1, 1), "no slots, no back channel");

@@ -64,8 +64,8 @@ pub use lock_entry::Released;
 pub use lock_state::LockRef;
 pub use machine::MachineCredential;
 pub use minor0::{
-    Bearer, Begun, Callback, CallbackPath, Claimant, ClientIdError, ClientNames, KeptReply,
-    LockBegun, LockOwnerName, OwnerError, OwnerRow, ReleaseError, Request, SetClientId, Turn,
+    Begun, Callback, CallbackPath, ClientIdError, ClientNames, KeptReply, LockBegun, LockOwnerName,
+    Minor0Client, OwnerError, OwnerRow, ReleaseError, Request, SetClientId, StateidAccess, Turn,
 };
 pub use name_conflicts::{NameConflict, NameConflictKind};
 pub use open::{DowngradeError, OpenError, OpenRequest, Opened};

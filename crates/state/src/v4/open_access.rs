@@ -1,6 +1,6 @@
 //! What a stateid gives the right to: the check that READ and WRITE make (RFC 8881 §8.2).
 
-use super::minor0::Bearer;
+use super::minor0::StateidAccess;
 use super::open::OpenError;
 use super::open_entry::Open;
 use super::server::{Reading, V4State};
@@ -72,7 +72,7 @@ impl Reading<'_> {
         stateid: Stateid,
         file: &FileKey,
         access: ShareBits,
-    ) -> Result<Bearer, StateidError> {
+    ) -> Result<StateidAccess, StateidError> {
         let open = match self.find_open(client_id, stateid) {
             Ok(open) if open.file() == file => open.open,
             Err(StateidError::Bad) => {
@@ -87,7 +87,7 @@ impl Reading<'_> {
         };
         let granted = open.mode().access;
         if granted.number() & access.number() == access.number() {
-            Ok(Bearer { access: granted, user: open.sole_user() })
+            Ok(StateidAccess { access: granted, user: open.sole_user() })
         } else {
             Err(StateidError::OpenMode)
         }

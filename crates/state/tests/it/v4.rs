@@ -416,8 +416,8 @@ fn an_open_of_several_users_stands_for_none_of_them() {
         state.open(Now(0), session, &request, Box::new(())).unwrap().stateid
     };
     let user_of = |stateid| {
-        let bearer = reading.check_access(session.client_id(), stateid, &file(1), ShareBits::READ);
-        bearer.unwrap().user
+        let granted = reading.check_access(session.client_id(), stateid, &file(1), ShareBits::READ);
+        granted.unwrap().user
     };
     assert_eq!(user_of(opened(ALICE, 1)), Some(ALICE));
     assert_eq!(user_of(opened(ALICE, 3)), Some(ALICE));
@@ -442,9 +442,9 @@ fn a_stateid_is_valid_for_its_client_file_and_access() {
     let reading = state.read();
     let id = |of: &Created| reading.session(&of.session).unwrap().client_id();
     let check = |who, stateid, at, access| {
-        let bearer = reading.check_access(who, stateid, &file(at), bits(access))?;
-        assert_eq!(bearer.user, Some(ALICE));
-        Ok(bearer.access)
+        let granted = reading.check_access(who, stateid, &file(at), bits(access))?;
+        assert_eq!(granted.user, Some(ALICE));
+        Ok(granted.access)
     };
     let Stateid { seqid, other } = opened.stateid;
     assert_eq!(check(id(&a), opened.stateid, 1, 1), Ok(ShareBits::READ));

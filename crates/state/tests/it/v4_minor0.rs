@@ -1,9 +1,10 @@
 //! Version 4.0: the cases of SETCLIENTID and SETCLIENTID_CONFIRM as a table, and the numbers of owners' requests.
 
 use bowline_state::v4::{
-    Bearer, Begun, Callback, CallbackPath, ClientIdError, ClientNames, Expiry, KeptReply,
-    LockBegun, LockOwnerName, NameConflictKind, OpenError, Opened, OwnerError, Principal, Reading,
-    ReleaseError, Request, SetClientId, Stateid, StateidError, Turn, V4Limits, V4State,
+    Begun, Callback, CallbackPath, ClientIdError, ClientNames, Expiry, KeptReply, LockBegun,
+    LockOwnerName, NameConflictKind, OpenError, Opened, OwnerError, Principal, Reading,
+    ReleaseError, Request, SetClientId, Stateid, StateidAccess, StateidError, Turn, V4Limits,
+    V4State,
 };
 use bowline_state::{
     Caller, FileKey, Limits, Now, Recovery, ShareBits, ShareMode, State, Transport, Who,
@@ -251,10 +252,10 @@ fn the_first_open_of_an_owner_is_confirmed_before_anything_else() {
     let reading = state.read();
     let id = client(&state, b"a");
     let first = opened(&state, id, (b"owner", 5), READ);
-    let bearer = |stateid| {
-        state.check_bearer(Now(0), &reading, stateid, &file(1), ShareBits::READ).map(drop)
+    let usable = |stateid| {
+        state.check_access(Now(0), &reading, stateid, &file(1), ShareBits::READ).map(drop)
     };
-    assert_eq!(bearer(first.stateid), Err(StateidError::Bad));
+    assert_eq!(usable(first.stateid), Err(StateidError::Bad));
     // sent again it gets the same answer; with any other number it is another OPEN, which takes back the first one
     let again = state.begin_open(Now(0), (id, b"owner"), request(5, OPEN));
     assert!(matches!(again, Ok(Begun::Replay(_))));
@@ -275,8 +276,8 @@ fn the_first_open_of_an_owner_is_confirmed_before_anything_else() {
     assert_eq!(stateid, Stateid { seqid: 2, ..second.stateid });
     assert_eq!(confirm(stateid, 1), Err(StateidError::Bad), "confirmed already");
     state.finish_turn(turn, reply(0));
-    assert_eq!(bearer(stateid), Ok(()));
-    assert_eq!(bearer(second.stateid), Err(StateidError::Old));
+    assert_eq!(usable(stateid), Ok(()));
+    assert_eq!(usable(second.stateid), Err(StateidError::Old));
     // a wrong number takes an unconfirmed OPEN back, and leaves a confirmed one alone
     let third = opened(&state, id, (b"third", 1), READ);
     state.take_back_unconfirmed(&reading, third.stateid);
@@ -296,7 +297,7 @@ fn a_close_is_answered_again_until_the_next_request_of_its_owner() {
     state.finish_turn(turn, reply(0));
     assert_eq!(state.open_count(), 0);
     assert!(matches!(begin(3), Ok(Begun::Replay(_))));
-    let right = state.check_bearer(Now(0), &reading, stateid, &file(1), ShareBits::READ);
+    let right = state.check_access(Now(0), &reading, stateid, &file(1), ShareBits::READ);
     assert_eq!(right, Err(StateidError::Bad));
     let turn = run(state.begin_open(Now(0), (id, b"owner"), request(4, OPEN)));
     state.finish_turn(turn, reply(2));
@@ -310,7 +311,7 @@ fn stateids_that_are_not_known_tell_why() {
     let id = client(&state, b"a");
     let stateid = confirmed(&state, &reading, id, b"owner");
     let check = |stateid, name, access| {
-        state.check_bearer(Now(0), &reading, stateid, &file(name), access).map(drop)
+        state.check_access(Now(0), &reading, stateid, &file(name), access).map(drop)
     };
     let with = |seqid, other| Stateid { seqid, other };
     let mut earlier = stateid.other;
@@ -348,7 +349,7 @@ fn a_client_with_an_expired_lease_is_notified_once_it_has_lost_state() {
     open().unwrap();
     state.finish_turn(turn, reply(0));
     assert_eq!(state.renew_client(late, a), Err(OwnerError::Expired));
-    let right = state.check_bearer(late, &reading, stateid, &file(1), ShareBits::READ);
+    let right = state.check_access(late, &reading, stateid, &file(1), ShareBits::READ);
     assert_eq!(right, Err(StateidError::Expired));
 }
 
@@ -361,8 +362,8 @@ fn requests_with_state_renew_the_lease() {
     let silent = |now: u64| state.client_rows(Now(now))[0].silent_ms;
     assert_eq!(silent(50_000), 49_001);
     let file = file(1);
-    let bearer = state.check_bearer(Now(50_000), &reading, stateid, &file, ShareBits::READ);
-    assert_eq!(bearer, Ok(Bearer { access: ShareBits::READ, user: Some(ALICE) }));
+    let granted = state.check_access(Now(50_000), &reading, stateid, &file, ShareBits::READ);
+    assert_eq!(granted, Ok(StateidAccess { access: ShareBits::READ, user: Some(ALICE) }));
     assert_eq!(silent(50_000), 0);
     drop(run(state.begin_by_open(Now(60_000), &reading, stateid, request(3, CLOSE))));
     assert_eq!(silent(60_000), 0);
@@ -413,7 +414,7 @@ fn a_client_has_only_so_many_owners() {
 
 /// The client as a host of the table of locks.
 fn host(state: &V4State, locks: &State, client: u64) -> bowline_state::HostId {
-    let claimant = state.claimant(Now(0), client).unwrap();
+    let client = state.renewed_client(Now(0), client).unwrap();
     let caller = Caller {
         addr: HERE,
         name: b"c",
@@ -422,7 +423,7 @@ fn host(state: &V4State, locks: &State, client: u64) -> bowline_state::HostId {
         transport: Transport::Tcp,
         nsm_state: 0,
     };
-    claimant.lock_host(|id, _| locks.add_client(Now(0), id, &caller)).unwrap()
+    client.lock_host(|id, _| locks.add_client(Now(0), id, &caller)).unwrap()
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! One callback, from the moment that it is asked for until it is answered or cannot be delivered.
+//! One callback, from the request for it until it is answered or cannot be delivered.
 
 use super::operation::{self, CallbackAnswer, CallbackFailure, ConnFault, Done, Operation};
 use super::table::{Begun, Table};
@@ -20,7 +20,7 @@ pub(super) struct Waiting {
     pub to: Recipient,
     pub operation: Operation,
     pub done: Done,
-    /// How often the client was not ready for it.
+    /// How often the client has answered NFS4ERR_DELAY.
     pub delays: u32,
 }
 
@@ -29,7 +29,7 @@ pub(super) struct Pending {
     waiting: Waiting,
     pub session: SessionId,
     pub call: BackCall,
-    pub way: Option<Arc<dyn rpc::BackChannel>>,
+    pub connection: Option<Arc<dyn rpc::BackChannel>>,
     pub program: u32,
     pub minor: u32,
     pub credential: CallCredential,
@@ -40,7 +40,7 @@ impl Pending {
     pub fn new(waiting: Waiting, session: SessionId, call: BackCall) -> Self {
         let (program, minor, highest) = (0, 0, 0);
         let credential = CallCredential::None;
-        Self { waiting, session, call, way: None, program, minor, credential, highest }
+        Self { waiting, session, call, connection: None, program, minor, credential, highest }
     }
 
     pub fn into_waiting(self) -> Waiting {
@@ -48,25 +48,25 @@ impl Pending {
     }
 }
 
-/// A callback that goes on later.
+/// A callback that is sent again later.
 pub(super) enum Delayed {
-    /// With its slot and number.
+    /// With its slot and sequence ID.
     OnSlot(Box<Pending>),
-    /// The operation, with another slot.
+    /// The operation, on another slot.
     Anew(Waiting),
 }
 
-/// What follows from an answer, to be done without the lock.
+/// What follows from an answer; done without the lock.
 enum Next<'a> {
     Finish(Waiting, Result<CallbackAnswer<'a>, CallbackFailure>),
     Send(Box<Pending>),
     Start(Waiting),
-    /// It goes on later.
+    /// It is sent again later.
     Wake,
 }
 
 impl Callbacks {
-    /// Calls a client back, and has `done` told what it answers.
+    /// Sends a callback; `done` is called with the answer.
     pub fn call(self: &Arc<Self>, to: Recipient, operation: Operation, done: Done) {
         self.start(Waiting { to, operation, done, delays: 0 });
     }
@@ -96,7 +96,8 @@ impl Callbacks {
     }
 
     fn send(self: &Arc<Self>, pending: Box<Pending>) {
-        let (Some(outbound), Some(way)) = (self.outbound.get(), pending.way.clone()) else {
+        let (Some(outbound), Some(connection)) = (self.outbound.get(), pending.connection.clone())
+        else {
             return self.finish(pending.into_waiting(), Err(CallbackFailure::Stopped));
         };
         self.counters.sent.fetch_add(1, Relaxed);
@@ -107,7 +108,7 @@ impl Callbacks {
         let credential = pending.credential.clone();
         let callbacks = Arc::clone(self);
         let _call = outbound.call(OutboundCall {
-            target: CallTarget::Conn(way),
+            target: CallTarget::Conn(connection),
             program,
             version: program::VERSION,
             procedure: program::COMPOUND,
@@ -119,7 +120,7 @@ impl Callbacks {
         });
     }
 
-    /// A message was answered, or cannot be.
+    /// A message was answered, or cannot be answered any more.
     fn ended(self: &Arc<Self>, pending: Box<Pending>, result: Result<&[u8], CallFailure>) {
         let session = pending.session;
         let (next, waiting) = {
@@ -141,12 +142,12 @@ impl Callbacks {
         }
     }
 
-    /// Asks whether a connection brings answers.
-    pub(super) fn probe(self: &Arc<Self>, way: Arc<dyn rpc::BackChannel>, program: u32) {
-        let (Some(outbound), Some(conn)) = (self.outbound.get(), way.conn()) else { return };
+    /// Sends CB_NULL over a connection, to learn whether it is answered.
+    pub(super) fn probe(self: &Arc<Self>, connection: Arc<dyn rpc::BackChannel>, program: u32) {
+        let (Some(outbound), Some(conn)) = (self.outbound.get(), connection.conn()) else { return };
         let callbacks = Arc::clone(self);
         let _call = outbound.call(OutboundCall {
-            target: CallTarget::Conn(way),
+            target: CallTarget::Conn(connection),
             program,
             version: program::VERSION,
             procedure: program::NULL,
@@ -174,7 +175,7 @@ impl Table {
         pending: Box<Pending>,
         result: Result<&'a [u8], CallFailure>,
     ) -> Next<'a> {
-        let conn = pending.way.as_ref().and_then(|way| way.conn());
+        let conn = pending.connection.as_ref().and_then(|connection| connection.conn());
         let result = match result {
             Err(failure) => match operation::fault(failure) {
                 ConnFault::Stopped => {
@@ -193,7 +194,7 @@ impl Table {
         self.follow(pending, answer, operation)
     }
 
-    /// Has a callback go over the next connection, with the same slot and number.
+    /// Sends a callback over the next connection, with the same slot and sequence ID.
     fn try_elsewhere<'a>(
         &mut self,
         pending: Box<Pending>,
@@ -210,7 +211,7 @@ impl Table {
         }
         match self.route(pending) {
             Ok(pending) => Next::Send(pending),
-            // another session of the client may have a way
+            // another session of the client may have a connection
             Err(pending) => match pending.waiting.to {
                 Recipient::Client(_) => Next::Start(pending.into_waiting()),
                 Recipient::Session(_) => {

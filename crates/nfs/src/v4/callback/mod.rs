@@ -2,15 +2,16 @@
 //! §2.10.3.1, §20).
 //!
 //! A connection is bound by CREATE_SESSION or BIND_CONN_TO_SESSION and by nothing else, is probed by CB_NULL then, and
-//! is unbound when it closes. Which slot and which connection a callback takes is [`state::v4::BackChannel`]'s
-//! business; here callbacks are encoded, handed to whoever makes calls ([`rpc::Outbound`]), and their answers read
-//! ([`operation`]), and SEQUENCE's status flags are kept in step with what works ([`table`]).
+//! is unbound when it closes. [`state::v4::BackChannel`] chooses the slot and the connection of a callback; here
+//! callbacks are encoded and passed to [`rpc::Outbound`], their answers are decoded ([`operation`]), and the status
+//! flags of SEQUENCE are updated ([`table`]).
 //!
-//! Nobody waits for a callback: [`Callbacks::call`] returns at once, and what is to be done with the answer runs on the
-//! thread that makes calls, or before it returns if there is no way to the client. What ends (a session, a client) ends
-//! although callbacks are under way; these go over another session of the client, or fail.
+//! No thread waits for a callback: [`Callbacks::call`] returns at once, and the completion runs on the outbound thread,
+//! or before `call` returns if the client has no usable connection. A session or client ends although callbacks are in
+//! progress; these are sent over another session of the client, or fail.
 //!
-//! One mutex guards the table of channels: list and map operations. No call is made and no answer handed on under it.
+//! One mutex guards the table of channels and is held for list and map operations. No call is made and no completion
+//! runs under it.
 
 mod calls;
 mod operation;
@@ -28,15 +29,15 @@ use table::Table;
 /// How long a callback may take over one connection.
 const CALL_MS: u64 = 10_000;
 
-/// Wakes whoever calls [`Callbacks::tick`]. Must not block.
+/// Wakes the thread that calls [`Callbacks::tick`]. Must not block.
 type Waker = Box<dyn Fn() + Send + Sync>;
 
-/// What the callbacks of a session are like.
+/// Parameters of a session's callbacks.
 #[derive(Debug, Clone)]
 pub struct CallbackParams {
-    /// The program's number at the client.
+    /// The number of the client's callback program.
     pub program: u32,
-    /// What callbacks carry; `None`: nothing that the client takes is known here.
+    /// The credential of callbacks; `None`: the client accepts none that is implemented here.
     pub credential: Option<CallCredential>,
     /// The minor version of the session.
     pub minor: u32,
@@ -44,10 +45,10 @@ pub struct CallbackParams {
     pub slots: u32,
 }
 
-/// Whom a callback goes to.
+/// To whom a callback is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Recipient {
-    /// A client, by any session of it.
+    /// A client, over any of its sessions.
     Client(u64),
     /// A session.
     Session(SessionId),
@@ -56,7 +57,7 @@ pub enum Recipient {
 /// How many callbacks there were.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CallbackCounts {
-    /// Messages sent, with those that were sent again.
+    /// Messages sent, repeated ones included.
     pub sent: u64,
     /// Callbacks that the client has run.
     pub answered: u64,
@@ -75,7 +76,7 @@ struct Counters {
 #[derive(Default)]
 pub struct Callbacks {
     table: Mutex<Table>,
-    /// How many connections are bound, so that the end of one that is not costs nothing.
+    /// How many connections are bound: while none is, a closed connection needs no lock.
     bound: AtomicUsize,
     outbound: OnceLock<Arc<dyn Outbound>>,
     waker: OnceLock<Waker>,
@@ -87,12 +88,12 @@ impl Callbacks {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has calls made by `outbound`; the first one stays. Without one no connection is bound.
+    /// Sets what makes calls, once; further ones are ignored. Without it no connection is bound.
     pub fn set_outbound(&self, outbound: Arc<dyn Outbound>) {
         let _first = self.outbound.set(outbound);
     }
 
-    /// Has `waker` called when [`Callbacks::tick`] is due earlier than it has said; the first one stays.
+    /// Sets what is called when [`Callbacks::tick`] is due earlier than it returned, once; further ones are ignored.
     pub fn set_waker(&self, waker: Waker) {
         let _first = self.waker.set(waker);
     }
@@ -117,23 +118,29 @@ impl Callbacks {
         self.lock().add(session, params);
     }
 
-    /// Changes what a session's callbacks are like (BACKCHANNEL_CTL). Those under way are as before.
+    /// Changes the parameters of a session's callbacks (BACKCHANNEL_CTL); those in progress keep theirs.
     pub fn set_params(&self, session: &SessionId, program: u32, credential: CallCredential) {
         self.lock().set_params(session, program, credential);
     }
 
-    /// Binds a connection to a session's back channel, and has it probed. `false` if that cannot be: the session is not
-    /// known, takes no callbacks, or has too many connections, or the call came by none.
-    pub fn bind(self: &Arc<Self>, session: &SessionId, way: Arc<dyn rpc::BackChannel>) -> bool {
-        let Some(conn) = way.conn().filter(|_| self.outbound.get().is_some()) else { return false };
+    /// Binds a connection to a session's back channel and probes it. `false`: the session is not known, accepts no
+    /// callbacks or has too many connections, or the call did not arrive over a connection.
+    pub fn bind(
+        self: &Arc<Self>,
+        session: &SessionId,
+        connection: Arc<dyn rpc::BackChannel>,
+    ) -> bool {
+        let Some(conn) = connection.conn().filter(|_| self.outbound.get().is_some()) else {
+            return false;
+        };
         let (bound, program) = {
             let mut table = self.lock();
-            let bound = table.bind(session, conn, &way);
+            let bound = table.bind(session, conn, &connection);
             self.bound.store(table.bound(), Relaxed);
             (bound, table.program(session))
         };
         if bound && let Some(program) = program {
-            self.probe(way, program);
+            self.probe(connection, program);
         }
         bound
     }
@@ -143,7 +150,7 @@ impl Callbacks {
         self.lock().is_bound(session, conn)
     }
 
-    /// A session has been destroyed: its callbacks go over others of the client, or fail.
+    /// A session has been destroyed: its waiting callbacks are sent over other sessions of the client, or fail.
     pub fn end_session(self: &Arc<Self>, session: &SessionId) {
         let waiting = {
             let mut table = self.lock();
@@ -166,8 +173,8 @@ impl Callbacks {
         self.bound.store(table.bound(), Relaxed);
     }
 
-    /// Sends again what clients were not ready for, and forgets sessions that have ended. In how many milliseconds it
-    /// is to be called again.
+    /// Sends the callbacks that were delayed and are due, and removes sessions that have ended. Returns after how many
+    /// milliseconds it is to be called again.
     pub fn tick(self: &Arc<Self>) -> Option<u64> {
         let now = Instant::now();
         let (due, waiting, next) = {

@@ -1,4 +1,4 @@
-//! What is called back, as it goes over the wire and as it comes back.
+//! Operations of callbacks: encoding of the request, decoding of the reply.
 
 use proto::layout::Bytes;
 use proto::nfs4::{
@@ -12,16 +12,16 @@ use xdr::{Reader, Writer};
 /// `RCA4_TYPE_MASK_RDATA_DLG`.
 const READ_DELEGATIONS: u32 = 0;
 
-/// One operation of a callback, behind CB_SEQUENCE.
+/// The operation of a callback, which follows CB_SEQUENCE.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Operation {
-    /// A lock that somebody waits for may be free: he is to ask again (RFC 8881 §20.11).
+    /// A lock that an owner waits for may be free: the owner is to ask again (RFC 8881 §20.11).
     NotifyLock {
         /// The file, as the client named it.
         handle: Box<[u8]>,
         /// The client's id.
         client: u64,
-        /// Who waits.
+        /// The owner that waits.
         owner: Box<[u8]>,
     },
     /// The client is to return a delegation (RFC 8881 §20.2).
@@ -31,7 +31,7 @@ pub enum Operation {
         /// The file, as the client named it.
         handle: Box<[u8]>,
     },
-    /// The client is to keep only so many read delegations, of its own choice (RFC 8881 §20.6).
+    /// The client is to keep at most so many read delegations and chooses which (RFC 8881 §20.6).
     RecallAny {
         /// How many.
         keep: u32,
@@ -44,7 +44,7 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// Its number on the wire.
+    /// The operation's number.
     pub const fn number(&self) -> u32 {
         match self {
             Self::NotifyLock { .. } => cb_op::NOTIFY_LOCK,
@@ -81,7 +81,7 @@ impl Operation {
 pub struct CallbackAnswer<'a> {
     /// The operation's status.
     pub status: u32,
-    /// What follows it.
+    /// The results that follow it.
     pub results: &'a [u8],
 }
 
@@ -94,13 +94,13 @@ pub enum CallbackFailure {
     NoRoom,
     /// It has run, but the answer is lost.
     AnswerLost,
-    /// It was not answered over any connection, or not as a callback is.
+    /// It was not answered over any connection, or the reply cannot be decoded.
     Unanswered,
     /// The server stops.
     Stopped,
 }
 
-/// What is done with the answer, once. Must not block.
+/// Called once with the answer. Must not block.
 pub type Done = Box<dyn FnOnce(Result<CallbackAnswer<'_>, CallbackFailure>) + Send>;
 
 /// The arguments of CB_COMPOUND.
@@ -124,7 +124,7 @@ pub(super) fn encode(
     w.bytes().to_vec()
 }
 
-/// What CB_SEQUENCE was answered, and the operation, if that ran.
+/// The answer to CB_SEQUENCE, and to the operation if that ran.
 pub(super) fn decode(
     result: &[u8],
 ) -> Result<(BackAnswer, Option<CallbackAnswer<'_>>), xdr::Error> {
@@ -148,7 +148,7 @@ pub(super) fn decode(
     Ok((BackAnswer::Runs, Some(CallbackAnswer { status, results: r.rest() })))
 }
 
-/// What a status of CB_SEQUENCE comes to.
+/// The meaning of a status of CB_SEQUENCE.
 const fn answer(status: u32) -> BackAnswer {
     match Nfsstat4::from_number(status) {
         Some(Nfsstat4::RetryUncachedRep | Nfsstat4::SeqFalseRetry) => BackAnswer::Seen,
@@ -159,14 +159,14 @@ const fn answer(status: u32) -> BackAnswer {
     }
 }
 
-/// What a call's failure says of its connection.
+/// What a call's failure means for its connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ConnFault {
-    /// Nothing works any more.
+    /// The server stops.
     Stopped,
     /// It is closed.
     Closed,
-    /// It takes no callbacks, or none now.
+    /// It answers no callbacks, or none at present.
     Silent,
 }
 

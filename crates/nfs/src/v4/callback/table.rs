@@ -1,7 +1,7 @@
 //! The back channels of all sessions, which of them belong to a client, and which a connection is bound to.
 //!
-//! Invariants: `of_client` and `of_conn` name exactly the channels there are; the status flags of a client's sessions
-//! are those of its channels after every change.
+//! Invariants: `of_client` and `of_conn` refer to exactly the channels that exist; after each change the status flags of a
+//! client's sessions are those of its channels.
 
 use super::calls::{Delayed, Pending, Waiting};
 use super::operation::CallbackFailure;
@@ -13,19 +13,19 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Callbacks that wait for a slot of a session.
+/// Callbacks that may wait for a slot of a session.
 const WAITING_MAX: usize = 1024;
-/// Callbacks that are to be sent again later, in all.
+/// Callbacks of all sessions that may be delayed.
 const DELAYED_MAX: usize = 65_536;
 
 /// A connection, as the table keeps it.
-type Way = Arc<dyn rpc::BackChannel>;
+type Connection = Arc<dyn rpc::BackChannel>;
 
 /// A session's back channel.
 pub(super) struct Channel {
     session: Arc<Session>,
     params: CallbackParams,
-    pub back: BackChannel<Way>,
+    pub back: BackChannel<Connection>,
     waiting: VecDeque<Waiting>,
 }
 
@@ -35,7 +35,7 @@ impl Channel {
     }
 }
 
-/// What becomes of a callback that begins.
+/// The outcome of [`Table::begin`].
 pub(super) enum Begun {
     Send(Box<Pending>),
     Waits,
@@ -54,7 +54,7 @@ pub(super) struct Table {
 impl Table {
     pub fn add(&mut self, session: Arc<Session>, params: CallbackParams) {
         let (id, client) = (*session.id(), session.client_id());
-        // one that is there is that of the same request, sent again
+        // an existing one was made by the same request, which was retransmitted
         let Entry::Vacant(free) = self.channels.entry(id) else { return };
         let back = BackChannel::new(params.slots);
         free.insert(Channel { session, params, back, waiting: VecDeque::new() });
@@ -81,9 +81,10 @@ impl Table {
         Some(self.channels.get(session)?.session.client_id())
     }
 
-    pub fn bind(&mut self, session: &SessionId, conn: ConnId, way: &Way) -> bool {
+    pub fn bind(&mut self, session: &SessionId, conn: ConnId, connection: &Connection) -> bool {
         let Some(channel) = self.channels.get_mut(session) else { return false };
-        if channel.params.credential.is_none() || !channel.back.bind(conn.0, Arc::clone(way)) {
+        if channel.params.credential.is_none() || !channel.back.bind(conn.0, Arc::clone(connection))
+        {
             return false;
         }
         let client = channel.session.client_id();
@@ -114,7 +115,7 @@ impl Table {
         }
     }
 
-    /// A callback or a probe over a connection was answered, or was not.
+    /// A callback or a probe over a connection was answered, or was not answered.
     pub fn heard(&mut self, conn: ConnId, answered: bool) {
         for session in self.of_conn.get(&conn).cloned().unwrap_or_default() {
             let Some(channel) = self.channels.get_mut(&session) else { continue };
@@ -127,7 +128,7 @@ impl Table {
         }
     }
 
-    /// A session has ended; the callbacks that waited for it.
+    /// Removes a session that has ended; returns the callbacks that waited for it.
     pub fn remove(&mut self, session: &SessionId) -> Vec<Waiting> {
         let Some(channel) = self.channels.remove(session) else { return Vec::new() };
         let client = channel.session.client_id();
@@ -145,14 +146,14 @@ impl Table {
         channel.waiting.into()
     }
 
-    /// Removes the sessions that have ended without a word here.
+    /// Removes the sessions that have ended without [`Table::remove`].
     pub fn remove_ended(&mut self) -> Vec<Waiting> {
         let ended = self.channels.iter().filter(|(_, channel)| channel.session.is_ended());
         let ended: Vec<SessionId> = ended.map(|(id, _)| *id).collect();
         ended.iter().flat_map(|id| self.remove(id)).collect()
     }
 
-    /// Gives a callback a slot and a connection, or has it wait for a slot.
+    /// Gives a callback a slot and a connection, or puts it in a session's queue.
     pub fn begin(&mut self, waiting: Waiting) -> Begun {
         let sessions = match waiting.to {
             Recipient::Session(session) => vec![session],
@@ -189,18 +190,18 @@ impl Table {
         }
     }
 
-    /// Gives a callback the next connection; back if there is none: its slot is free then.
+    /// Gives a callback the next connection; if there is none, frees its slot and returns it as an error.
     pub fn route(&mut self, mut pending: Box<Pending>) -> Result<Box<Pending>, Box<Pending>> {
         let Some(channel) = self.channels.get_mut(&pending.session) else { return Err(pending) };
-        let Some((_, way)) = channel.back.route(&mut pending.call) else {
+        let Some((_, connection)) = channel.back.route(&mut pending.call) else {
             channel.back.give_up(&pending.call);
             return Err(pending);
         };
-        pending.way = Some(way);
+        pending.connection = Some(connection);
         self.address(pending)
     }
 
-    /// Fills in what a message to the session has; back if it has none.
+    /// Fills in the program, minor version and credential of the session; an error if it has ended or has no credential.
     pub fn address(&self, mut pending: Box<Pending>) -> Result<Box<Pending>, Box<Pending>> {
         let Some(channel) = self.channels.get(&pending.session) else { return Err(pending) };
         let Some(credential) = channel.params.credential.clone() else { return Err(pending) };
@@ -216,7 +217,7 @@ impl Table {
         self.channels.get_mut(session)?.waiting.pop_front()
     }
 
-    /// Has a callback go on later; back if there are too many.
+    /// Puts a callback off until `at`; returns it if too many are delayed.
     pub fn delay(&mut self, at: Instant, delayed: Delayed) -> Option<Delayed> {
         if self.delayed.len() >= DELAYED_MAX {
             return Some(delayed);
@@ -225,7 +226,7 @@ impl Table {
         None
     }
 
-    /// What is to go on now.
+    /// Removes and returns the delayed callbacks that are due.
     pub fn take_due(&mut self, now: Instant) -> Vec<Delayed> {
         self.delayed.extract_if(.., |(at, _)| *at <= now).map(|(_, delayed)| delayed).collect()
     }
@@ -234,7 +235,7 @@ impl Table {
         self.delayed.iter().map(|(at, _)| *at).min()
     }
 
-    /// Has SEQUENCE say what works for a client.
+    /// Sets the callback flags that SEQUENCE returns to a client.
     pub fn publish(&self, client: u64) {
         let sessions = self.of_client.get(&client).map_or(&[][..], Vec::as_slice);
         let channels = || sessions.iter().filter_map(|id| self.channels.get(id));

@@ -1,5 +1,5 @@
-//! CB_NULL (RFC 7530 §17.1): whether a client's callback program answers. Its answer changes no call of the client's; it is
-//! shown to the operator.
+//! CB_NULL (RFC 7530 §17.1): whether a client's callback program answers. The result is shown to the operator and affects
+//! no call of the client.
 
 use crate::Nfs;
 use proto::nfs4::callback;
@@ -7,7 +7,7 @@ use rpc::{CallCredential, CallTarget, CallerAddress, OutboundCall, ProgramPort, 
 use state::v4::Callback;
 use std::sync::Arc;
 
-/// How long the client may take.
+/// How long to wait for the answer.
 const TIMEOUT_MS: u64 = 10_000;
 
 /// Calls a client's callback program, if it has given an address that may be called.

@@ -1,4 +1,4 @@
-//! CLOSE in version 4.0 (RFC 7530 §16.2). What is locked by the open is given back with it.
+//! CLOSE in version 4.0 (RFC 7530 §16.2). The open's locks are released.
 
 use super::super::frame::{Frame, stateid_of, wire_stateid};
 use super::super::status::Failed;

@@ -1,5 +1,5 @@
 //! Which errors each operation may fail with in version 4.0 (RFC 7530 §13.2, table 7), in the order of the operations'
-//! numbers. NVERIFY has NFS4ERR_RESOURCE as well, which the table names for VERIFY and, it seems, has forgotten there.
+//! numbers. NVERIFY has NFS4ERR_RESOURCE as well, which the table has for VERIFY and omits there, probably by mistake.
 
 use proto::nfs4::Nfsstat4::{
     self, Access, AdminRevoked, AttrNotSupp, BadChar, BadCookie, BadHandle, BadName, BadOwner,
@@ -16,7 +16,7 @@ const fn row(op: u32, errors: &'static [Nfsstat4]) -> (u32, &'static [Nfsstat4])
     (op, errors)
 }
 
-/// What an operation may fail with; nothing for one that version 4.0 does not have.
+/// The errors of an operation; empty for one that version 4.0 does not have.
 pub(in super::super) fn errors_of(number: u32) -> &'static [Nfsstat4] {
     let at = ERRORS.binary_search_by_key(&number, |(op, _)| *op);
     at.ok().and_then(|at| ERRORS.get(at)).map_or(&[], |(_, errors)| errors)

@@ -1,5 +1,5 @@
 //! LOCK in version 4.0 (RFC 7530 §16.10): a turn of the lock owner, and of the open owner as well when the lock owner has no
-//! lock by the open yet. Nobody waits: who would is told what is in the way, and asks again.
+//! lock by the open yet. No request waits: a conflict is answered NFS4ERR_DENIED, and the client asks again.
 
 use super::super::frame::{Frame, stateid_of, wire_stateid};
 use super::super::lock::{check_open_mode, current_file, done, manager, mode, range};
@@ -9,7 +9,7 @@ use super::lock_owner;
 use super::turn::{end, in_turn, replay, request_of};
 use crate::byte_range_locks::{LockAnswer, LockWanted};
 use proto::nfs4::{ExistLockOwner4, LockArgs, LockType4, Locker4, Nfsstat4, OpenToLockOwner4, op};
-use state::v4::{Claimant, LockBegun, LockOwnerName, Request, Turn};
+use state::v4::{LockBegun, LockOwnerName, Minor0Client, Request, Turn};
 use state::{FileKey, HostId, ShareBits, Who};
 use xdr::{Reader, Writer};
 
@@ -33,7 +33,7 @@ pub(super) fn lock<'f>(
     }
 }
 
-/// A lock of an owner that has none by this open.
+/// LOCK of an owner that has no lock state by this open.
 fn first<'f>(
     frame: &mut Frame<'f>,
     a: &LockArgs<'f>,
@@ -50,7 +50,7 @@ fn first<'f>(
         LockBegun::Run(turn, lock_turn) => (turn, lock_turn),
     };
     let body = reply.mark();
-    let claimant = state.claimant_of(&turns.0);
+    let client = state.client_of_turn(&turns.0);
     let access = |file: &FileKey| Ok(state.open_access(reading, stateid, file)?);
     let named = |file: &FileKey, host: HostId| {
         let file = (file, host);
@@ -59,13 +59,13 @@ fn first<'f>(
         // the client has too many
         made.ok_or_else(|| Nfsstat4::Resource.into())
     };
-    let ended = take(frame, a, (&claimant, name), (access, named), reply);
+    let ended = take(frame, a, (&client, name), (access, named), reply);
     let turns = [Some(turns.0), turns.1];
     end(frame, turns, (op::LOCK, ended), (body, reply));
     ended
 }
 
-/// A lock of an owner that has a lock state.
+/// LOCK of an owner that has a lock state.
 fn again<'f>(
     frame: &mut Frame<'f>,
     a: &LockArgs<'f>,
@@ -76,19 +76,19 @@ fn again<'f>(
     let (state, reading) = (&frame.v4().state, frame.reading);
     let begun = state.begin_by_lock(frame.now, reading, stateid, request);
     in_turn(frame, reply, (op::LOCK, begun), |frame, turn: &mut Turn, reply| {
-        let claimant = state.claimant_of(turn);
+        let client = state.client_of_turn(turn);
         let lock = |file: &FileKey| state.lock_in_turn(reading, turn, stateid, file);
         let access = |file: &FileKey| Ok(reading.lock_access(lock(file)?)?);
         let named = |file: &FileKey, _: HostId| Ok(lock(file)?.changed());
-        take(frame, a, (&claimant, turn.owner_name()), (access, named), reply)
+        take(frame, a, (&client, turn.owner_name()), (access, named), reply)
     })
 }
 
-/// Takes the lock. `access` says what the file is open for, `named` gives the stateid once the lock is held.
+/// Acquires the lock. `access` returns what the file is open for, `named` the stateid once the lock is held.
 fn take<'f>(
     frame: &Frame<'f>,
     a: &LockArgs<'f>,
-    (claimant, owner): (&Claimant, &[u8]),
+    (client, owner): (&Minor0Client, &[u8]),
     (access, named): (
         impl FnOnce(&FileKey) -> Result<ShareBits, Failed>,
         impl FnOnce(&FileKey, HostId) -> Result<state::v4::Stateid, Failed>,
@@ -102,11 +102,11 @@ fn take<'f>(
     if let LockType4::Write | LockType4::WriteWait = a.kind {
         frame.object()?.check_writable()?;
     }
-    let requester = claimant.requester();
+    let requester = client.requester();
     recording::admit(frame, requester, a.reclaim)?;
     let manager = manager(frame)?;
-    let host = lock_owner::host(frame, &manager, claimant)?;
-    let who = Who::V4 { host, client: claimant.id(), owner };
+    let host = lock_owner::host(frame, &manager, client)?;
+    let who = Who::V4 { host, client: client.id(), owner };
     let wanted = LockWanted { who, range, mode, reclaim: a.reclaim, notify: None };
     let answer = manager.lock(frame.caller.blocking(), frame.object()?.clone(), wanted);
     if a.reclaim && matches!(answer, LockAnswer::Denied(_)) {
@@ -117,7 +117,7 @@ fn take<'f>(
         requester.reclaimed(frame.now, &frame.nfs.state);
     }
     let stateid = named(&file, host).inspect_err(|_| {
-        // nobody could give it back
+        // without a stateid the client could not release it
         let _gone = manager.unlock(frame.caller.blocking(), &file, &who, range);
     })?;
     reply.put(&wire_stateid(stateid));

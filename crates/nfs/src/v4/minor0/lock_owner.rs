@@ -6,7 +6,7 @@ use super::super::status::Failed;
 use crate::byte_range_locks::ByteRangeLocks;
 use proto::nfs4::Nfsstat4;
 use state::HostId;
-use state::v4::Claimant;
+use state::v4::Minor0Client;
 use std::sync::Arc;
 
 /// The client as a host of the table of locks.
@@ -16,8 +16,8 @@ use std::sync::Arc;
 pub(super) fn host(
     frame: &Frame<'_>,
     manager: &Arc<dyn ByteRangeLocks>,
-    claimant: &Claimant,
+    client: &Minor0Client,
 ) -> Result<HostId, Failed> {
-    let host = claimant.lock_host(|client, name| add_client(frame, manager, client, name));
+    let host = client.lock_host(|client, name| add_client(frame, manager, client, name));
     host.ok_or_else(|| Nfsstat4::Delay.into())
 }

@@ -17,10 +17,10 @@ pub(super) fn lockt<'f>(
     let a: LocktArgs<'f> = args.get()?;
     current_file(frame)?;
     let (range, mode) = (range(a.offset, a.length)?, mode(a.kind));
-    let claimant = frame.v4().state.claimant(frame.now, a.owner.clientid)?;
+    let client = frame.v4().state.renewed_client(frame.now, a.owner.clientid)?;
     let manager = manager(frame)?;
-    let host = lock_owner::host(frame, &manager, &claimant)?;
-    let who = Who::V4 { host, client: claimant.id(), owner: a.owner.owner.0 };
+    let host = lock_owner::host(frame, &manager, &client)?;
+    let who = Who::V4 { host, client: client.id(), owner: a.owner.owner.0 };
     let wanted = LockWanted { who, range, mode, reclaim: false, notify: None };
     let answer = manager.test(frame.caller.blocking(), frame.object()?.clone(), wanted);
     done(answer, reply)

@@ -1,6 +1,6 @@
-//! Version 4.0 (RFC 7530), as far as it differs from the later ones: a COMPOUND has no session; who sends it is told by the
-//! client id or the stateid in each operation, and what may not run twice is known by its owner's numbers ([`turn`]) or by
-//! the reply cache of RPC ([`mod@plan`]).
+//! Version 4.0 (RFC 7530), as far as it differs from the later ones. A COMPOUND has no session: each operation identifies
+//! its client by a client ID or a stateid. A retransmission is recognised by the seqid of its owner ([`turn`]) or in the
+//! reply cache of RPC ([`mod@plan`]).
 //!
 //! An operation that is not here is the same in all minor versions.
 

@@ -58,7 +58,7 @@ fn check_members(a: &OpenArgs<'_>) -> Result<(), Failed> {
     if create || claim { Err(Nfsstat4::BadXdr.into()) } else { Ok(()) }
 }
 
-/// What is wanted and denied.
+/// The share access and deny bits.
 fn share_mode(a: &OpenArgs<'_>) -> Result<ShareMode, Failed> {
     let bits = (ShareBits::from_number(a.share_access), ShareBits::from_number(a.share_deny));
     match bits {
@@ -91,7 +91,7 @@ fn run(frame: &mut Frame<'_>, a: &OpenArgs<'_>) -> Result<OpenedFile, Failed> {
     }
 }
 
-/// Opens a file again that was open before the server's restart; no delegation is given again.
+/// Reclaims an open after the server's restart. A delegation is not reclaimed.
 fn reclaim(
     frame: &Frame<'_>,
     file: &Object<'_>,

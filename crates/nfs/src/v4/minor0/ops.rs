@@ -1,4 +1,4 @@
-//! The operations that version 4.0 has alone or has otherwise: one row each.
+//! The operations that only version 4.0 has, or that differ in it: one row each.
 
 use super::super::ops::{DENIED, OpRow, STATEID, inside};
 use super::{
@@ -28,7 +28,7 @@ static ROWS: [OpRow; 14] = [
     inside(op::RELEASE_LOCKOWNER, 0, release_lockowner::release_lockowner),
 ];
 
-/// The row of an operation that version 4.0 has alone or has otherwise.
+/// The row of an operation that only version 4.0 has, or that differs in it.
 pub(in super::super) fn row(number: u32) -> Option<&'static OpRow> {
     let at = ROWS.binary_search_by_key(&number, |row| row.number);
     at.ok().and_then(|at| ROWS.get(at))

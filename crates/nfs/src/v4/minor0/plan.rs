@@ -23,7 +23,7 @@ fn changes(args: &[u8]) -> Option<bool> {
     Some(false)
 }
 
-/// Whether a second run of an operation does something else than the first. WRITE does not, nor COMMIT.
+/// Whether an operation must not run twice (it is not idempotent). WRITE and COMMIT may.
 const fn is_change(number: u32) -> bool {
     matches!(
         number,

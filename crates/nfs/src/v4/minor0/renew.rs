@@ -1,4 +1,4 @@
-//! RENEW (RFC 7530 §16.28). There are no delegations that a broken way of callbacks could matter to.
+//! RENEW (RFC 7530 §16.28). It never fails with NFS4ERR_CB_PATH_DOWN, because there are no delegations.
 
 use super::super::frame::Frame;
 use super::super::status::Failed;

@@ -1,7 +1,7 @@
 //! SETCLIENTID and SETCLIENTID_CONFIRM (RFC 7530 §16.33, §16.34).
 //!
-//! Callbacks go to the address that SETCLIENTID came from and to no other, whatever the client names: the server calls no
-//! third party on anybody's word.
+//! Callbacks are sent only to the address that SETCLIENTID came from, whatever address the client names, so that no client
+//! can make the server call a third party.
 
 use super::super::frame::Frame;
 use super::super::status::Failed;
@@ -50,7 +50,7 @@ pub(super) fn setclientid<'f>(
     }
 }
 
-/// The port of a client's address, if that is the one that it calls from, over TCP.
+/// The port that a client names, if it names TCP and the address that it calls from.
 fn port_of(peer: &Peer, location: &ClientAddr4<'_>) -> Option<u16> {
     let netid = Netid::parse(location.netid.0).filter(|netid| netid.is_tcp())?;
     let addr = from_universal(location.addr.0).filter(|addr| addr.is_ipv6() == netid.is_v6())?;
@@ -58,7 +58,7 @@ fn port_of(peer: &Peer, location: &ClientAddr4<'_>) -> Option<u16> {
     (is_own && addr.port() != 0).then_some(addr.port())
 }
 
-/// Who has the client's name: it is not said who, which would be telling others of him.
+/// The other user of the name, without an address: no client needs to know another's.
 fn put_user(peer: &Peer, reply: &mut Writer) {
     let netid = if peer.addr.ip().to_canonical().is_ipv6() { "tcp6" } else { "tcp" };
     let addr = Bytes(b"");

@@ -1,7 +1,7 @@
-//! What a stateid gives the right to where no session says who uses it (RFC 7530 §9.1.4.3, §9.1.4.4), and DELEGRETURN.
+//! The rights of a stateid, which in version 4.0 comes without a session (RFC 7530 §9.1.4.3, §9.1.4.4), and DELEGRETURN.
 //!
-//! Nothing says that whoever uses a stateid has opened the file (§16.16.6): who has may do what the file was open for,
-//! whatever its mode is now; anybody else is checked as if he had no open.
+//! A stateid may be used by a user who has not opened the file (§16.16.6). The user who has may do what the file was
+//! opened for, whatever its mode is now; any other is checked as without an open.
 
 use super::super::frame::{Frame, stateid_of};
 use super::super::stateids::{check_denied, opened_for};
@@ -12,17 +12,17 @@ use state::{FileKey, ShareBits};
 use vfs::Right;
 use xdr::{Reader, Writer};
 
-/// What gives the right to read or write a file, for a stateid that is not special.
+/// The right to read or write a file by a stateid that is not special.
 pub(in super::super) fn data_right(
     frame: &Frame<'_>,
     stateid: Stateid4,
     (file, access): (&FileKey, ShareBits),
 ) -> Result<Right, Failed> {
     let (state, stateid) = (&frame.v4().state, stateid_of(stateid));
-    match state.check_bearer(frame.now, frame.reading, stateid, file, access) {
-        Ok(bearer) if bearer.user == Some(frame.principal) => Ok(opened_for(bearer.access)),
+    match state.check_access(frame.now, frame.reading, stateid, file, access) {
+        Ok(granted) if granted.user == Some(frame.principal) => Ok(opened_for(granted.access)),
         Ok(_) => Ok(Right::Check),
-        // clients read pages that they write in part (RFC 7530 §9.1.6)
+        // clients read the pages of which they write a part (RFC 7530 §9.1.6)
         Err(StateidError::OpenMode) if access == ShareBits::READ => {
             check_denied(frame, file, access)?;
             Ok(Right::Check)
@@ -31,7 +31,7 @@ pub(in super::super) fn data_right(
     }
 }
 
-/// There are no delegations in version 4.0, so there is none of this stateid.
+/// No stateid is that of a delegation, because none is granted in version 4.0.
 pub(super) fn delegreturn<'f>(
     frame: &mut Frame<'f>,
     args: &mut Reader<'f>,

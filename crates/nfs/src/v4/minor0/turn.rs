@@ -1,4 +1,4 @@
-//! An operation as the turn of its owner (RFC 7530 §9.1.7): it runs, or is answered as it was the first time.
+//! An operation as the turn of its owner (RFC 7530 §9.1.7): it runs, or a retransmission gets the first reply.
 
 use super::super::frame::Frame;
 use super::super::status::Failed;
@@ -8,11 +8,11 @@ use state::v4::{Begun, KeptReply, OwnerError, Request, Turn};
 use std::hash::Hasher;
 use xdr::{Mark, Reader, Writer};
 
-/// Keys of the hash of a request: it tells the requests of an honest client apart.
+/// Keys of the hash of a request. It need not resist an attack: it distinguishes requests of one client.
 const KEYS: (u64, u64) = (4, 0);
 
-/// What a request is: its number, its operation, and a hash of its arguments. `before` is the arguments and all behind them,
-/// `after` what is behind them.
+/// What identifies a request: seqid, operation, a hash of the arguments. `before` is the record from the arguments on,
+/// `after` the rest of the record behind them.
 pub(super) fn request_of(
     frame: &Frame<'_>,
     (op, seqid): (u32, u32),
@@ -41,8 +41,8 @@ impl From<OwnerError> for Failed {
     }
 }
 
-/// Whether an error leaves the owner's numbers as they were: the client sends its next request with the same number then.
-const fn leaves_numbers(status: Nfsstat4) -> bool {
+/// Whether an error leaves the owner's seqid unchanged: the client's next request has the same seqid then.
+const fn leaves_seqid(status: Nfsstat4) -> bool {
     matches!(
         status,
         Nfsstat4::StaleClientid
@@ -56,7 +56,7 @@ const fn leaves_numbers(status: Nfsstat4) -> bool {
     )
 }
 
-/// Runs an operation of an owner, or answers it as it was the first time.
+/// Runs an operation of an owner, or repeats its reply.
 pub(super) fn in_turn<'f>(
     frame: &mut Frame<'f>,
     reply: &mut Writer,
@@ -74,7 +74,7 @@ pub(super) fn in_turn<'f>(
     }
 }
 
-/// Ends the turns of an operation, which all have its reply.
+/// Ends the turns of an operation; each keeps its reply.
 pub(super) fn end(
     frame: &Frame<'_>,
     turns: [Option<Turn>; 2],
@@ -86,7 +86,7 @@ pub(super) fn end(
         Err(Failed::WithResult(status)) => (status, reply.since(body)),
         Err(failed) => (failed.status(op, frame.minor), &[][..]),
     };
-    if leaves_numbers(status) {
+    if leaves_seqid(status) {
         return;
     }
     for turn in turns.into_iter().flatten() {
@@ -99,7 +99,7 @@ pub(super) fn end(
     }
 }
 
-/// The filehandle that OPEN has made the current one.
+/// The filehandle that OPEN has made the current one; empty for other operations and failures.
 fn handle_to_keep(frame: &Frame<'_>, op: u32, status: Nfsstat4) -> Vec<u8> {
     match frame.object() {
         Ok(file) if op == proto::nfs4::op::OPEN && status == Nfsstat4::Ok => {
@@ -109,7 +109,7 @@ fn handle_to_keep(frame: &Frame<'_>, op: u32, status: Nfsstat4) -> Vec<u8> {
     }
 }
 
-/// Answers a request as it was answered the first time.
+/// Repeats the reply of a request.
 pub(super) fn replay(
     frame: &mut Frame<'_>,
     kept: &KeptReply,

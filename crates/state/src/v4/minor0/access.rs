@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering::Acquire;
 
 /// What a stateid gives the right to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Bearer {
+pub struct StateidAccess {
     /// What the file is open for.
     pub access: ShareBits,
     /// Who has opened it, who need not be who uses the stateid; `None` if several have as one owner.
@@ -24,11 +24,11 @@ pub struct Bearer {
 
 /// A client of version 4.0 that a request is about.
 #[derive(Clone)]
-pub struct Claimant {
+pub struct Minor0Client {
     pub(in super::super) client: Arc<Client>,
 }
 
-impl Claimant {
+impl Minor0Client {
     /// The client, which asks for state.
     pub const fn requester(&self) -> Requester<'_> {
         Requester::new(&self.client)
@@ -50,8 +50,12 @@ impl V4State {
     ///
     /// # Errors
     /// As [`V4State::renew_client`].
-    pub fn claimant(&self, now: Now, client_id: u64) -> Result<Claimant, super::OwnerError> {
-        self.minor0_client(now, client_id).map(|client| Claimant { client })
+    pub fn renewed_client(
+        &self,
+        now: Now,
+        client_id: u64,
+    ) -> Result<Minor0Client, super::OwnerError> {
+        self.minor0_client(now, client_id).map(|client| Minor0Client { client })
     }
 
     /// Why a stateid is not known.
@@ -69,19 +73,19 @@ impl V4State {
         }
     }
 
-    /// What a stateid lets its bearer do with a file: all that the file is open for, if that includes `access`. The lease
+    /// What a stateid lets whoever sends it do with a file: all that the file is open for, if that includes `access`. The lease
     /// is renewed.
     ///
     /// # Errors
     /// [`StateidError`].
-    pub fn check_bearer(
+    pub fn check_access(
         &self,
         now: Now,
         reading: &Reading<'_>,
         stateid: Stateid,
         file: &FileKey,
         access: ShareBits,
-    ) -> Result<Bearer, StateidError> {
+    ) -> Result<StateidAccess, StateidError> {
         let open = match self.usable_open(reading, stateid, file) {
             Ok(open) => open,
             Err(error) => {
@@ -93,7 +97,7 @@ impl V4State {
         let granted = open.mode().access;
         open.opener.as_ref().ok_or(StateidError::Bad)?;
         if granted.number() & access.number() == access.number() {
-            Ok(Bearer { access: granted, user: open.sole_user() })
+            Ok(StateidAccess { access: granted, user: open.sole_user() })
         } else {
             Err(StateidError::OpenMode)
         }

@@ -1,30 +1,30 @@
-//! Where the callbacks of a client of version 4.0 go, and what SETCLIENTID_CONFIRM is to bring.
+//! Where the callbacks of a client of version 4.0 are sent, and what SETCLIENTID_CONFIRM confirms.
 
 use crate::sync::{Arc, AtomicUsize};
 use std::net::IpAddr;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// What is known of a way of callbacks.
+/// Whether a client's callback address answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallbackPath {
-    /// Nobody has tried it.
+    /// It was not tried yet.
     Unknown,
     /// CB_NULL was answered.
     Up,
-    /// It was not; or the client gave no address that may be called.
+    /// CB_NULL was not answered, or the client gave no address that may be called.
     Down,
 }
 
-/// Where the callbacks of a client go (`cb_client4`).
+/// Where the callbacks of a client are sent (`cb_client4`).
 #[derive(Debug)]
 pub struct Callback {
     /// The number of the client's callback program.
     pub program: u32,
-    /// What the client wants to find in each callback (`callback_ident`).
+    /// What each callback is to carry (`callback_ident`).
     pub ident: u32,
     /// The address that SETCLIENTID came from, which is the only one that is called.
     pub address: IpAddr,
-    /// The address of the server's that it came to.
+    /// The server's address that it came to.
     pub local: IpAddr,
     /// The port; `None` if the client named another address than its own, or none.
     pub port: Option<u16>,
@@ -32,7 +32,7 @@ pub struct Callback {
 }
 
 impl Callback {
-    /// Callbacks that nobody has tried.
+    /// An address that was not tried yet.
     pub const fn new(
         (program, ident): (u32, u32),
         (address, local): (IpAddr, IpAddr),
@@ -51,18 +51,18 @@ impl Callback {
         }
     }
 
-    /// A callback was answered, or not.
+    /// Notes whether a callback was answered.
     pub fn tried(&self, answered: bool) {
         self.path.store(if answered { 1 } else { 2 }, Relaxed);
     }
 }
 
-/// What the table of clients knows of a client of version 4.0 besides.
+/// What the table of clients keeps of a client of version 4.0 only.
 pub(in super::super) struct Confirmation {
-    /// What the record is, or was, confirmed with.
+    /// The verifier that confirms, or has confirmed, the record (`setclientid_confirm`).
     pub confirm: [u8; 8],
-    /// Where callbacks go.
+    /// Where callbacks are sent.
     pub callback: Arc<Callback>,
-    /// Where they go once that is confirmed, and with what.
+    /// Where they are sent once it is confirmed, and the verifier that confirms it.
     pub update: Option<([u8; 8], Arc<Callback>)>,
 }

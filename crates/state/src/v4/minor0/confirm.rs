@@ -11,7 +11,7 @@ use crate::principal::Principal;
 use crate::sync::Arc;
 
 impl V4State {
-    /// Confirms what SETCLIENTID has prepared. Returns where callbacks go from now on, if that has just changed.
+    /// Confirms what SETCLIENTID has prepared. Returns where callbacks are sent from now on, if that has just changed.
     ///
     /// # Errors
     /// [`ClientIdError::Stale`], [`ClientIdError::InUse`]; then nothing has changed.
@@ -38,7 +38,7 @@ impl V4State {
                 names.callback = callback;
                 Some(Arc::clone(&names.callback))
             } else if record.confirmed {
-                // the answer was lost
+                // a retransmission: the reply was lost
                 None
             } else {
                 record.confirmed = true;
@@ -68,7 +68,7 @@ impl V4State {
         self.minor0_client(now, client_id).map(drop)
     }
 
-    /// The confirmed client of an id, whose lease is renewed.
+    /// The confirmed client of an ID; renews its lease.
     pub(super) fn minor0_client(
         &self,
         now: Now,
@@ -87,7 +87,7 @@ impl V4State {
         }
     }
 
-    /// Where the callbacks of a client go.
+    /// Where the callbacks of a client are sent.
     pub fn callback_of(&self, client_id: u64) -> Option<Arc<Callback>> {
         let clients = acquire(&self.clients);
         let names = clients.get(client_id)?.minor0.as_ref()?;

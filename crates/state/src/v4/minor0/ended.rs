@@ -1,5 +1,5 @@
-//! Stateids and client ids that were lost: whoever uses one is told NFS4ERR_EXPIRED (RFC 7530 §9.1.4.4), and not that there
-//! was never such a thing, or that the server has restarted. The newest are remembered.
+//! Stateids and client IDs that were lost: their use is answered NFS4ERR_EXPIRED (RFC 7530 §9.1.4.4) instead of
+//! NFS4ERR_BAD_STATEID or NFS4ERR_STALE_CLIENTID. The newest are remembered.
 
 use crate::acquire::acquire;
 use crate::sync::Mutex;
@@ -11,7 +11,7 @@ const STATEIDS: usize = 16_384;
 /// Client ids that are remembered.
 const CLIENTS: usize = 4_096;
 
-/// The newest of a kind.
+/// The newest names of a kind.
 struct Newest<T> {
     found: HashSet<T>,
     order: VecDeque<T>,
@@ -37,7 +37,7 @@ impl<T: Copy + Eq + Hash> Newest<T> {
     }
 }
 
-/// What was lost.
+/// The stateids and client IDs that were lost.
 #[derive(Default)]
 pub(in super::super) struct Ended {
     stateids: Mutex<Newest<[u8; 12]>>,

@@ -7,7 +7,7 @@
 use super::super::lock_state::LockRef;
 use super::super::server::{Reading, V4State};
 use super::super::stateid::{Stateid, StateidError};
-use super::access::Claimant;
+use super::access::Minor0Client;
 use super::owner::{KeptReply, OwnerError, OwnerKind, Request};
 use super::turn::{Begun, Turn};
 use crate::holder::Who;
@@ -15,14 +15,14 @@ use crate::key::{FileKey, HostId, Now};
 use crate::share::ShareBits;
 use crate::sync::Arc;
 
-/// A lock owner that a LOCK names.
+/// The lock owner in the arguments of LOCK.
 #[derive(Debug, Clone, Copy)]
 pub struct LockOwnerName<'a> {
-    /// The client that the request says it is of.
+    /// The client ID in it.
     pub client_id: u64,
     /// Its name within the client.
     pub name: &'a [u8],
-    /// The number of the request among its own.
+    /// The lock owner's seqid (`lock_seqid`).
     pub seqid: u32,
 }
 
@@ -31,7 +31,7 @@ pub struct LockOwnerName<'a> {
 pub enum LockBegun {
     /// It runs: a turn of the open owner, and one of the lock owner if that is known already.
     Run(Turn, Option<Turn>),
-    /// It has run; this was its reply.
+    /// It is a retransmission; this was its reply.
     Replay(KeptReply),
 }
 
@@ -45,8 +45,8 @@ pub enum ReleaseError {
 }
 
 impl V4State {
-    /// Begins a LOCK of an owner that says that it has no lock by this open yet. If it has one its number must be the next
-    /// one all the same; RFC 7530 §16.10.5 has it fail, but there are clients that say so each time.
+    /// Begins a LOCK with `new_lock_owner`. If the owner has a lock by this open already its seqid must be the next one;
+    /// RFC 7530 §16.10.5 has such a request fail, but some clients set `new_lock_owner` each time.
     ///
     /// # Errors
     /// [`OwnerError`].
@@ -70,7 +70,7 @@ impl V4State {
         let Some(found) = found else { return Ok(LockBegun::Run(turn, None)) };
         match Turn::begin(&turn.client, &found, now, Request { seqid: owner.seqid, ..request })? {
             Begun::Run(lock_turn) => Ok(LockBegun::Run(turn, Some(lock_turn))),
-            // by another open owner with another number: not the same request
+            // by another open owner with another seqid: not the same request
             Begun::Replay(_) => Err(OwnerError::BadSeqid),
         }
     }
@@ -86,14 +86,12 @@ impl V4State {
         stateid: Stateid,
         request: Request,
     ) -> Result<Begun, OwnerError> {
-        let unknown = || OwnerError::Stateid(self.unknown(&stateid.other));
-        let lock = reading.lock(&stateid.other).ok_or_else(unknown)?;
-        let owner = lock.locker.as_ref().ok_or_else(unknown)?;
-        lock.client.renew(now);
-        Turn::begin(&lock.client, owner, now, request)
+        let lock = reading.lock(&stateid.other);
+        let owner = lock.and_then(|lock| Some((&lock.client, lock.locker.as_ref()?)));
+        self.begin_by_stateid(now, stateid, owner, request)
     }
 
-    /// What the open of a stateid is for, from which a lock owner locks for the first time.
+    /// The access of the open of a stateid, by which a lock owner locks for the first time.
     ///
     /// # Errors
     /// [`StateidError`].
@@ -121,8 +119,8 @@ impl V4State {
         if found.file() == file { Ok(found) } else { Err(StateidError::Bad) }
     }
 
-    /// The lock owner has just got its first lock by an open: its stateid. It is made here if it was not known, with the
-    /// number that the request had among its own.
+    /// Makes the lock state of an owner that has just got its first lock by an open; returns its stateid. The owner is
+    /// added if it was not known, with the request's `lock_seqid`.
     ///
     /// # Errors
     /// [`StateidError::Bad`]: the open has been closed; `Ok(None)`: there are too many owners or lock states.
@@ -158,7 +156,7 @@ impl V4State {
         made
     }
 
-    /// Releases a lock owner, unless `holds` says of one of its lock states that it holds something.
+    /// Releases a lock owner, unless `holds` returns that one of its lock states has a lock.
     ///
     /// # Errors
     /// [`ReleaseError`]; then nothing has changed.
@@ -185,7 +183,7 @@ impl V4State {
     }
 
     /// The client of a turn.
-    pub fn claimant_of(&self, turn: &Turn) -> Claimant {
-        Claimant { client: Arc::clone(&turn.client) }
+    pub fn client_of_turn(&self, turn: &Turn) -> Minor0Client {
+        Minor0Client { client: Arc::clone(&turn.client) }
     }
 }

@@ -1,18 +1,18 @@
-//! What only version 4.0 has (RFC 7530 §9): SETCLIENTID with its two steps, and owners whose requests are numbered.
+//! The state that only version 4.0 has (RFC 7530 §9): SETCLIENTID and its confirmation, and owners with seqids.
 //!
 //! Clients, opens, lock states and share reservations are those of the later versions; a client of version 4.0 has no
 //! sessions, and a table of owners instead ([`owners`]). A request that opens, closes or locks is the *turn* of its owner:
-//! its number is compared with that of the owner's last one, and either it runs, or it is a retransmission and gets the
-//! reply that was kept, or it fails ([`owner`]).
+//! its seqid is compared with that of the owner's last request. It runs, or it is a retransmission and gets the kept
+//! reply, or it fails ([`owner`]).
 //!
 //! # Which lock guards what
 //!
 //! - The table of clients: names and callbacks of clients of this version as well.
 //! - A client's owners: which there are. Taken after the table of clients, or alone.
-//! - An owner's sequence: the number and reply of its last request. Never held while a request runs. Taken after the lock
+//! - An owner's sequence: the seqid and reply of its last request. Never held while a request runs. Taken after the lock
 //!   of the owners, and before none.
 //! - An owner's states: which opens or lock states it has. Taken last.
-//! - `ended`: the stateids and client ids that have been lost. Taken last.
+//! - `ended`: the stateids and client IDs that have been lost. Taken last.
 
 mod access;
 mod callback;
@@ -26,7 +26,7 @@ mod set_client_id;
 mod sweep;
 mod turn;
 
-pub use access::{Bearer, Claimant};
+pub use access::{Minor0Client, StateidAccess};
 pub use callback::{Callback, CallbackPath};
 pub use locks::{LockBegun, LockOwnerName, ReleaseError};
 pub use owner::{KeptReply, OwnerError, Request};

@@ -1,11 +1,12 @@
 //! Opens of version 4.0: OPEN, OPEN_CONFIRM, OPEN_DOWNGRADE and CLOSE as turns of an open owner (RFC 7530 §9.1.11, §9.10,
 //! §16.18).
 
+use super::super::client::Client;
 use super::super::open::{DowngradeError, OpenError, OpenRequest, Opened};
 use super::super::open_entry::Guard;
 use super::super::server::{Reading, V4State};
 use super::super::stateid::{Stateid, StateidError, check_version, key_of};
-use super::owner::{KeptReply, OwnerError, OwnerKind, Request};
+use super::owner::{KeptReply, Owner, OwnerError, OwnerKind, Request};
 use super::turn::{Begun, Turn};
 use crate::key::{FileKey, Now};
 use crate::share::ShareMode;
@@ -13,8 +14,8 @@ use crate::sync::Arc;
 use std::sync::atomic::Ordering::Acquire;
 
 impl V4State {
-    /// Begins an OPEN of an owner, who is made if there is none. An OPEN that was not confirmed is taken back by another one
-    /// (RFC 7530 §16.18.5).
+    /// Begins an OPEN of an owner, which is added if it is not known. An unconfirmed OPEN is undone by the next one (RFC 7530
+    /// §16.18.5).
     ///
     /// # Errors
     /// [`OwnerError`].
@@ -49,14 +50,26 @@ impl V4State {
         stateid: Stateid,
         request: Request,
     ) -> Result<Begun, OwnerError> {
-        let unknown = || OwnerError::Stateid(self.unknown(&stateid.other));
-        let open = reading.open(&stateid.other).ok_or_else(unknown)?;
-        let owner = open.opener.as_ref().ok_or_else(unknown)?;
-        open.client.renew(now);
-        Turn::begin(&open.client, owner, now, request)
+        let open = reading.open(&stateid.other);
+        let owner = open.and_then(|open| Some((&open.client, open.opener.as_ref()?)));
+        self.begin_by_stateid(now, stateid, owner, request)
     }
 
-    /// Opens a file in a turn of its owner, or opens it again after a restart; as [`V4State::open`].
+    /// Begins a request of the owner to whom a stateid belongs; renews the lease of the client.
+    pub(super) fn begin_by_stateid(
+        &self,
+        now: Now,
+        stateid: Stateid,
+        found: Option<(&Arc<Client>, &Arc<Owner>)>,
+        request: Request,
+    ) -> Result<Begun, OwnerError> {
+        let unknown = || OwnerError::Stateid(self.unknown(&stateid.other));
+        let (client, owner) = found.ok_or_else(unknown)?;
+        client.renew(now);
+        Turn::begin(client, owner, now, request)
+    }
+
+    /// Opens a file in a turn of its owner, or reclaims it after a restart; as [`V4State::open`].
     ///
     /// # Errors
     /// [`OpenError`].
@@ -93,7 +106,7 @@ impl V4State {
         Ok(open.bump())
     }
 
-    /// Takes back an OPEN that was confirmed with a wrong number (RFC 7530 §16.18.4).
+    /// Undoes an OPEN whose confirmation had a wrong seqid (RFC 7530 §16.18.4).
     pub fn take_back_unconfirmed(&self, reading: &Reading<'_>, stateid: Stateid) {
         let Some(open) = reading.open(&stateid.other) else { return };
         let Some(owner) = &open.opener else { return };
@@ -105,7 +118,7 @@ impl V4State {
         }
     }
 
-    /// Narrows an open in a turn of its owner.
+    /// Removes access or deny bits of an open in a turn of its owner.
     ///
     /// # Errors
     /// [`DowngradeError`].
@@ -150,7 +163,7 @@ impl V4State {
         }
     }
 
-    /// Ends a turn: its number is the owner's last one from now on, with this reply.
+    /// Ends a turn: its seqid is the owner's last one from now on, with this reply.
     pub fn finish_turn(&self, turn: Turn, reply: KeptReply) {
         let (client, owner) = (Arc::clone(&turn.client), Arc::clone(&turn.owner));
         let mut forgotten = turn.advance(reply);

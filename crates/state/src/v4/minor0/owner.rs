@@ -1,8 +1,8 @@
-//! An owner, and the numbers of its requests (RFC 7530 §9.1.7 to §9.1.11).
+//! An owner, and the seqids of its requests (RFC 7530 §9.1.7 to §9.1.11).
 //!
-//! A request has the number after that of the last one. With the same number it is a retransmission, and gets the reply
-//! that was kept, if it is the same request; with another it fails. One request of an owner runs at a time. An owner that
-//! is not known may begin with any number, and its first OPEN is to be confirmed before anything else.
+//! A request has the seqid after that of the last one. The same request with the same seqid is a retransmission and gets
+//! the kept reply; any other seqid fails. One request of an owner runs at a time. An unknown owner may begin with any
+//! seqid, and its first OPEN must be confirmed before any other request.
 
 use crate::acquire::acquire;
 use crate::key::Now;
@@ -20,16 +20,16 @@ pub enum OwnerKind {
     Lock,
 }
 
-/// What a request is, so that a retransmission is told from another request.
+/// What identifies a request, so that a retransmission is distinguished from another request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Request {
-    /// Its number.
+    /// Its seqid.
     pub seqid: u32,
     /// The number of the operation.
     pub op: u32,
-    /// A hash of its arguments, and of who sends it.
+    /// A hash of its arguments and its sender.
     pub hash: u64,
-    /// Who sends it.
+    /// Its sender.
     pub user: Principal,
 }
 
@@ -40,7 +40,7 @@ pub struct KeptReply {
     pub status: u32,
     /// What follows the status.
     pub result: Vec<u8>,
-    /// The filehandle that the operation made the current one; empty if it left that as it was.
+    /// The filehandle that the operation made the current one; empty if it did not change it.
     pub handle: Vec<u8>,
 }
 
@@ -49,9 +49,9 @@ pub struct KeptReply {
 pub enum OwnerError {
     /// There is no such client.
     StaleClientId,
-    /// The client has lost what it had.
+    /// The client's lease has expired, and its state is lost.
     Expired,
-    /// The request's number is neither that of the last one nor the next; or it is another request with the last number.
+    /// The request's seqid is neither the last one nor the next, or another request had the last one.
     BadSeqid,
     /// A request of the owner runs.
     Running,
@@ -65,16 +65,16 @@ pub enum OwnerError {
 pub(super) enum Compared {
     /// It is the next one, and runs now.
     Next,
-    /// It is the last one again; this was its reply.
+    /// It is a retransmission of the last one; this was its reply.
     Again(KeptReply),
 }
 
 #[derive(Default)]
 struct Sequence {
-    /// The number of the last request; `None` before the first one has run.
+    /// The seqid of the last request; `None` before the first one has run.
     last: Option<u32>,
     running: bool,
-    /// The last request, and what it was answered.
+    /// The last request and its reply.
     kept: Option<(Request, KeptReply)>,
     /// The open that the last request has closed: its stateid is still known, so that the CLOSE can be sent again.
     closed: Option<[u8; 12]>,
@@ -91,7 +91,7 @@ pub(in super::super) struct Owner {
     states: Mutex<BTreeSet<[u8; 12]>>,
 }
 
-/// Whether a number comes after another. The highest is followed by 1 (RFC 7530 §9.1.3), and in some clients by 0.
+/// Whether a seqid comes after another. The highest is followed by 1 (RFC 7530 §9.1.3), and in some clients by 0.
 const fn follows(last: u32, seqid: u32) -> bool {
     match last {
         u32::MAX => seqid <= 1,
@@ -119,7 +119,7 @@ impl Owner {
         self.confirmed.store(1, Release);
     }
 
-    /// Begins a request, if its number is the right one; [`Owner::end`] must follow.
+    /// Begins a request if its seqid is the right one; [`Owner::end`] or [`Owner::give_up`] must follow.
     pub(super) fn begin(&self, now: Now, request: Request) -> Result<Compared, OwnerError> {
         let mut sequence = acquire(&self.sequence);
         if sequence.running {
@@ -144,13 +144,13 @@ impl Owner {
         Ok(Compared::Next)
     }
 
-    /// Ends a request that has changed nothing, not even the owner's numbers.
+    /// Ends a request that has changed nothing, not even the owner's seqid.
     pub(super) fn give_up(&self) {
         acquire(&self.sequence).running = false;
     }
 
-    /// Ends a request: its number is the last one from now on, with this reply. `closed` is the open that it has closed;
-    /// that of the request before it is returned.
+    /// Ends a request: its seqid is the last one from now on, with this reply. `closed` is the open that it has closed;
+    /// returns the one that the request before it had closed.
     pub(super) fn end(
         &self,
         kept: (Request, KeptReply),
@@ -163,7 +163,7 @@ impl Owner {
         std::mem::replace(&mut sequence.closed, closed)
     }
 
-    /// Whether a request has the number of the last one and is that one.
+    /// Whether a request is a retransmission of the last one.
     pub fn would_replay(&self, request: Request) -> bool {
         let sequence = acquire(&self.sequence);
         sequence.kept.as_ref().is_some_and(|(before, _)| *before == request)
@@ -194,12 +194,12 @@ impl Owner {
         now.since(self.used_ms.load(Relaxed))
     }
 
-    /// The number of its last request.
+    /// The seqid of its last request.
     pub fn last_seqid(&self) -> Option<u32> {
         acquire(&self.sequence).last
     }
 
-    /// The open that its last request has closed, which becomes nobody's.
+    /// Takes the open that its last request has closed.
     pub fn take_closed(&self) -> Option<[u8; 12]> {
         acquire(&self.sequence).closed.take()
     }

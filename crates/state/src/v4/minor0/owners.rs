@@ -28,7 +28,7 @@ pub struct OwnerRow {
     pub name: Box<[u8]>,
     /// Whether it locks bytes, or opens files.
     pub locks: bool,
-    /// The number of its last request.
+    /// The seqid of its last request.
     pub seqid: Option<u32>,
     /// Whether its first OPEN was confirmed.
     pub confirmed: bool,
@@ -43,7 +43,7 @@ impl Owners {
         acquire(&self.table).owners.get(&(kind, name.into())).map(Arc::clone)
     }
 
-    /// The owner of this name, made if there is none; `None` if there are too many, or the client has ended.
+    /// The owner of this name, added if there is none; `None` if there are too many, or the client has ended.
     pub fn find_or_add(
         &self,
         kind: OwnerKind,
@@ -65,7 +65,7 @@ impl Owners {
         acquire(&self.table).owners.len()
     }
 
-    /// Takes out an owner, if it is still this one.
+    /// Removes an owner, if the one of its name is still this one.
     pub fn remove(&self, owner: &Arc<Owner>) {
         let mut table = acquire(&self.table);
         let key = (owner.kind, owner.name.clone());
@@ -74,14 +74,14 @@ impl Owners {
         }
     }
 
-    /// Takes out all; none is added after that.
+    /// Removes all; none is added after that.
     pub fn end(&self) -> Vec<Arc<Owner>> {
         let mut table = acquire(&self.table);
         table.ended = true;
         std::mem::take(&mut table.owners).into_values().collect()
     }
 
-    /// Takes out those that have not been used for so long and have nothing that is to be kept.
+    /// Removes those that were not used for so long and have no open, or an unconfirmed one, and no lock state.
     pub(super) fn take_idle(&self, now: Now, kept_ms: u64) -> Vec<Arc<Owner>> {
         let mut table = acquire(&self.table);
         let is_over = |owner: &Arc<Owner>| {

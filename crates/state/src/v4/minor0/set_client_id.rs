@@ -1,7 +1,7 @@
 //! SETCLIENTID: the cases of RFC 7530 §16.33.5.
 //!
-//! A client whose name and verifier are known and confirmed changes only where its callbacks go, once it confirms that;
-//! any other request makes a record that waits to be confirmed, and what the client had before stays until then.
+//! If a client's name and verifier are known and confirmed, the request changes only where its callbacks are sent, and only
+//! once it is confirmed. Any other request makes an unconfirmed record; the client's former one stays until then.
 
 use super::super::client::Client;
 use super::super::clients::Clients;
@@ -12,29 +12,29 @@ use crate::key::Now;
 use crate::principal::Principal;
 use crate::sync::Arc;
 
-/// What a client says of itself.
+/// The arguments of SETCLIENTID.
 #[derive(Debug, Clone)]
 pub struct SetClientId<'a> {
-    /// Its name for itself (`nfs_client_id4.id`).
+    /// The client's name (`nfs_client_id4.id`).
     pub name: &'a [u8],
-    /// Changes when it restarts.
+    /// Changes when the client restarts.
     pub verifier: [u8; 8],
-    /// Who sends the request.
+    /// The sender of the request.
     pub principal: Principal,
-    /// Where its callbacks go, and where the request comes from.
+    /// Where its callbacks are sent, and where the request comes from.
     pub callback: Arc<Callback>,
 }
 
-/// The answer: both are to be confirmed.
+/// The result, which SETCLIENTID_CONFIRM repeats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClientNames {
     /// The client's id.
     pub client_id: u64,
-    /// What it confirms the id with (`setclientid_confirm`).
+    /// The verifier that confirms it (`setclientid_confirm`).
     pub confirm: [u8; 8],
 }
 
-/// Why there is none.
+/// Why SETCLIENTID or its confirmation fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClientIdError {
     /// Another principal has a client of this name, with state and a lease.
@@ -57,7 +57,7 @@ impl V4State {
     ) -> Result<ClientNames, ClientIdError> {
         self.sweep(now);
         let mut clients = acquire(&self.clients);
-        let confirm = self.confirm_word();
+        let confirm = self.confirm_verifier();
         if let Some(record) = clients.of_name(who.name, true) {
             let client = Arc::clone(&record.client);
             if client.principal != who.principal {
@@ -97,8 +97,8 @@ impl V4State {
         clients.remove_oldest_unconfirmed(now).is_some()
     }
 
-    /// A word that nobody can guess, and never 0.
-    fn confirm_word(&self) -> [u8; 8] {
+    /// A random verifier, never 0.
+    fn confirm_verifier(&self) -> [u8; 8] {
         (self.random)().max(1).to_be_bytes()
     }
 }

@@ -1,7 +1,7 @@
 //! Ends owners that are not needed any more.
 //!
-//! An owner without opens or locks is kept for a lease after its last request, so that this can be sent again
-//! (RFC 7530 §9.1.10); an open that was not confirmed in that time is closed with its owner (§16.18.5).
+//! An owner without opens or locks is kept for a lease period after its last request, so that this can be retransmitted
+//! (RFC 7530 §9.1.10); an open that is not confirmed in that time is closed and its owner removed (§16.18.5).
 
 use super::super::server::{Entry, V4State};
 use super::super::stateid::key_of;
@@ -12,8 +12,8 @@ use crate::key::Now;
 use crate::sync::Arc;
 
 impl V4State {
-    /// Ends the owners that have had nothing for a lease, and opens that were not confirmed in that time. To be called now
-    /// and then.
+    /// Removes the owners that had no state for a lease period, and opens that were not confirmed in that time. To be called
+    /// periodically.
     pub fn sweep_owners(&self, now: Now) {
         let clients: Vec<_> = acquire(&self.clients)
             .all()
@@ -28,7 +28,7 @@ impl V4State {
         }
     }
 
-    /// Ends what an owner has that is in its client's table no more.
+    /// Ends the opens of an owner that was removed from its client's table.
     pub(in super::super) fn end_owner(&self, owner: &Arc<Owner>) {
         let entries = self.entries.pin();
         if let Some(closed) = owner.take_closed() {

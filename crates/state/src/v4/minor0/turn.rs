@@ -12,12 +12,12 @@ use crate::sync::Arc;
 pub enum Begun {
     /// It runs now.
     Run(Turn),
-    /// It has run; this was its reply.
+    /// It is a retransmission; this was its reply.
     Replay(KeptReply),
 }
 
-/// A request of an owner that runs. Dropped before it has ended it has not happened, as far as the owner's numbers are
-/// concerned: so it is for the errors of RFC 7530 §9.1.7.
+/// A request of an owner that runs. If it is dropped before [`V4State::finish_turn`](super::super::V4State::finish_turn),
+/// the owner's seqid stays as it was, as the errors of RFC 7530 §9.1.7 demand.
 pub struct Turn {
     pub(in super::super) client: Arc<Client>,
     pub(super) owner: Arc<Owner>,
@@ -63,7 +63,7 @@ impl Turn {
         Requester::new(&self.client)
     }
 
-    /// Who sends it.
+    /// The request's sender.
     pub(super) const fn user(&self) -> Principal {
         self.request.user
     }
@@ -83,8 +83,8 @@ impl Turn {
         self.owner.confirm();
     }
 
-    /// Ends the request: its number is the owner's last one from now on, with this reply. What the request before it has
-    /// closed is returned.
+    /// Ends the request: its seqid is the owner's last one from now on, with this reply. Returns the open that the request
+    /// before it had closed.
     pub(super) fn advance(mut self, reply: KeptReply) -> Option<[u8; 12]> {
         self.running = false;
         self.owner.end((self.request, reply), self.closed)
