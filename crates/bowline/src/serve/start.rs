@@ -25,7 +25,7 @@ use super::{
     unserved_calls,
 };
 use crate::config::ServeConfig;
-use crate::export_specs::{self, ServerUser};
+use crate::export_specs::{self, ExportSpecs, ServerUser};
 use crate::logging;
 use crate::memory_shares::MemoryShares;
 use crate::output::{AddressInUse, UsageError};
@@ -78,15 +78,8 @@ pub struct RunningServer {
 pub fn start(config: &ServeConfig, options: ServeOptions) -> anyhow::Result<RunningServer> {
     let process = prepare_process(config)?;
     let squash_to = process.squash_to;
-    let specs =
-        export_specs::load_valid(config, squash_to).map_err(|error| UsageError::of(&error))?;
-    let identity = prepare_directories(config, process.uid)?;
-    let backends = Backends::start()?;
-    let open = backends.opener(config.state_dir.clone(), Arc::clone(&identity), squash_to);
-    let export_keeper = ExportKeeper::start(&specs, identity, open)?;
+    let Exported { specs, backends, export_keeper } = open_exports(config, &process)?;
     let exports = Arc::clone(&export_keeper.exports);
-    settings::size_exports(&exports.load(), &config.values.buffers());
-    backends.collect_retired_from(&exports);
 
     let listen = ListenAddresses::of(&config.listen, config.port, &process.inherited)?;
     let plan = portmap::plan(config.portmap, &listen)?;
@@ -151,6 +144,38 @@ pub fn start(config: &ServeConfig, options: ServeOptions) -> anyhow::Result<Runn
         recent_calls: Mutex::new(RecentCalls::new(started)),
         reloading: Mutex::new(()),
     });
+    run_beside(config, control, process.signals, backends, &listen)
+}
+
+/// The exports, opened, or being opened.
+struct Exported {
+    specs: ExportSpecs,
+    backends: Backends,
+    export_keeper: ExportKeeper,
+}
+
+/// Reads which exports there are and opens them.
+fn open_exports(config: &ServeConfig, process: &Process) -> anyhow::Result<Exported> {
+    let squash_to = process.squash_to;
+    let specs =
+        export_specs::load_valid(config, squash_to).map_err(|error| UsageError::of(&error))?;
+    let identity = prepare_directories(config, process.uid)?;
+    let backends = Backends::start()?;
+    let open = backends.opener(config.state_dir.clone(), Arc::clone(&identity), squash_to);
+    let export_keeper = ExportKeeper::start(&specs, identity, open)?;
+    settings::size_exports(&export_keeper.exports.load(), &config.values.buffers());
+    backends.collect_retired_from(&export_keeper.exports);
+    Ok(Exported { specs, backends, export_keeper })
+}
+
+/// Starts what operates the server or observes it, and announces that it is ready.
+fn run_beside(
+    config: &ServeConfig,
+    control: Arc<ServerControl>,
+    signals: Signals,
+    backends: Backends,
+    listen: &ListenAddresses,
+) -> anyhow::Result<RunningServer> {
     let for_socket = Arc::clone(&control) as Arc<dyn Control>;
     let control_socket = ControlServer::start(&config.control, for_socket)?;
     let export_watch = ExportWatch::start(&control)?;
@@ -158,11 +183,11 @@ pub fn start(config: &ServeConfig, options: ServeOptions) -> anyhow::Result<Runn
     let hung_calls = hung_calls::watch(Arc::downgrade(&control) as Weak<dyn hung_calls::Source>)
         .context("cannot start a thread")?;
     // the last thread to be started: once readiness is announced, nothing can fail for lack of threads
-    let signals = signals::forward(process.signals)?;
+    let signals = signals::forward(signals)?;
     if config.prove {
-        self_test::run(&control.parts.exports, &listen, &config.values.versions)?;
+        self_test::run(&control.parts.exports, listen, &config.values.versions)?;
     }
-    startup_message::print(&control, &listen, metrics.as_ref().map(HttpServer::addr));
+    startup_message::print(&control, listen, metrics.as_ref().map(HttpServer::addr));
     systemd::ready("serving");
     Ok(RunningServer {
         control,

@@ -121,59 +121,13 @@ impl DatagramSockets {
     ) -> Result<Arc<Self>, StartError> {
         let event = Arc::new(Event::new()?);
         let interfaces = if mode.by_interface() { sys::netlink::links()? } else { Vec::new() };
-        let mut state = State {
-            mode: UdpSockets::Single,
-            buffer,
-            addresses: Vec::new(),
-            bound_to_interface: Vec::new(),
-            interfaces,
-            cpus: sys::thread::online_cpus(),
-            sockets: Vec::new(),
-            out_of_service: Vec::new(),
-            closing: Vec::new(),
-            pools: Vec::new(),
-            last_number: 0,
-            last_generation: 0,
-            bind_errors: BTreeMap::new(),
-            without_interface_socket: Vec::new(),
-        };
+        let mut state = State::new(buffer, interfaces);
         let mut failed = Vec::new();
         for addr in addrs {
-            if mode == UdpSockets::Off {
-                state.addresses.push(*addr);
-                continue;
-            }
-            let bound = datagram::bind_alone(*addr).and_then(|s| Ok((s.local_addr()?, s)));
-            let addr = bound.as_ref().map_or(*addr, |(local, _)| *local);
-            let binding = Binding::base(state.addresses.len());
-            state.addresses.push(addr);
-            match bound.and_then(|(_, socket)| state.add_socket(socket, binding, false)) {
-                Ok(()) => {}
-                Err(source) if mode.by_interface() => failed.push((binding, source)),
-                Err(source) => {
-                    return Err(StartError::Bind { transport: Transport::Udp, addr, source });
-                }
-            }
+            failed.extend(state.bind_first(*addr, mode)?);
         }
         for socket in adopted {
-            // the server before may have ended while it was out of service
-            let known = datagram::unpark(&socket)
-                .and_then(|()| sys::mmsg::tell_destinations(&socket))
-                .and_then(|()| socket.local_addr());
-            let addr = known.map_err(StartError::Adopt)?;
-            if datagram::is_bound_to_interface(&socket).map_err(StartError::Adopt)? {
-                state.bound_to_interface.push(state.addresses.len());
-            }
-            let binding = Binding::base(state.addresses.len());
-            state.addresses.push(addr);
-            if mode == UdpSockets::Off {
-                datagram::park(&socket).map_err(StartError::Adopt)?;
-                // for a server that was there before, or for none
-                datagram::forget_arrivals(&socket);
-                state.out_of_service.push((binding.address, socket));
-                continue;
-            }
-            state.add_socket(socket, binding, true).map_err(StartError::Adopt)?;
+            state.adopt(socket, mode).map_err(StartError::Adopt)?;
         }
         let sockets = Arc::new(Self {
             table: Snapshot::new(Table::default()),
@@ -405,6 +359,70 @@ impl DatagramSockets {
 }
 
 impl State {
+    /// No socket yet.
+    fn new(buffer: Option<usize>, interfaces: Vec<Link>) -> Self {
+        Self {
+            mode: UdpSockets::Single,
+            buffer,
+            addresses: Vec::new(),
+            bound_to_interface: Vec::new(),
+            interfaces,
+            cpus: sys::thread::online_cpus(),
+            sockets: Vec::new(),
+            out_of_service: Vec::new(),
+            closing: Vec::new(),
+            pools: Vec::new(),
+            last_number: 0,
+            last_generation: 0,
+            bind_errors: BTreeMap::new(),
+            without_interface_socket: Vec::new(),
+        }
+    }
+
+    /// Binds the base of a new address, unless there is to be no socket. Where each interface gets a socket, that the
+    /// base cannot be bound is no error yet but returned: a socket of an interface may be bound all the same.
+    fn bind_first(
+        &mut self,
+        addr: SocketAddr,
+        mode: UdpSockets,
+    ) -> Result<Option<(Binding, io::Error)>, StartError> {
+        let binding = Binding::base(self.addresses.len());
+        if mode == UdpSockets::Off {
+            self.addresses.push(addr);
+            return Ok(None);
+        }
+        let bound = datagram::bind_alone(addr).and_then(|s| Ok((s.local_addr()?, s)));
+        // port 0 has become a port
+        let addr = bound.as_ref().map_or(addr, |(local, _)| *local);
+        self.addresses.push(addr);
+        match bound.and_then(|(_, socket)| self.add_socket(socket, binding, false)) {
+            Ok(()) => Ok(None),
+            Err(source) if mode.by_interface() => Ok(Some((binding, source))),
+            Err(source) => Err(StartError::Bind { transport: Transport::Udp, addr, source }),
+        }
+    }
+
+    /// Takes an inherited socket as the base of its address, or out of service if there is to be no socket.
+    fn adopt(&mut self, socket: UdpSocket, mode: UdpSockets) -> io::Result<()> {
+        // the server before may have ended while it was out of service
+        datagram::unpark(&socket)?;
+        sys::mmsg::tell_destinations(&socket)?;
+        let addr = socket.local_addr()?;
+        let binding = Binding::base(self.addresses.len());
+        if datagram::is_bound_to_interface(&socket)? {
+            self.bound_to_interface.push(binding.address);
+        }
+        self.addresses.push(addr);
+        if mode != UdpSockets::Off {
+            return self.add_socket(socket, binding, true);
+        }
+        datagram::park(&socket)?;
+        // for a server that was there before, or for none
+        datagram::forget_arrivals(&socket);
+        self.out_of_service.push((binding.address, socket));
+        Ok(())
+    }
+
     fn has(&self, binding: Binding) -> bool {
         self.sockets.iter().any(|socket| socket.binding == binding && !socket.is_closing())
     }
