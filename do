@@ -16,7 +16,7 @@
 # do program          build the program a little optimised, serve a directory, prove it over the wire, stop
 # do packages         make the Debian package of that program; lintian checks it, systemd-analyze the units
 # do page             look at the web page of that program in headless Chromium (tests/page)
-# do platforms        check that the program compiles for 64-bit ARM
+# do platforms        check that the program compiles for 64-bit ARM, with all crates
 # do dependencies     known vulnerabilities, licences and sources of the dependencies (cargo-deny)
 # do fuzz [SECONDS]   each fuzz target for SECONDS (10)
 # do toolchain        install Rust and a C++ compiler, if they are missing
@@ -324,17 +324,27 @@ unpack() {
     { say "apt could not download $package: unpack it in $dir by hand"; exit 1; }
 }
 
-# Builds all test programs; a line for each that compiles in the file $1: package, name, program.
+# Builds all test programs; a line for each that compiles in the file $1: package, name, program. In CI clippy looks at all that is
+# compiled, and at examples and benchmarks, which are compiled for that ($BOWLINE_LINT, see .ci/lint).
 build_tests() {
-  local status=0
-  cargo test --workspace --lib --bins --tests --no-run --no-fail-fast --quiet \
+  local status=0 targets=(--lib --bins --tests)
+  if [ -n "${BOWLINE_LINT:-}" ]; then
+    targets=(--all-targets)
+    local -x RUSTC_WORKSPACE_WRAPPER=$BOWLINE_LINT
+  fi
+  cargo test --workspace "${targets[@]}" --no-run --no-fail-fast --quiet \
     --message-format=json-render-diagnostics >"$1.json" 2>"$1.output" || status=1
   cat "$1.output" >&2
+  if [ -n "${BOWLINE_LINT:-}" ] && grep -qE '^(warning|error)' "$1.output"; then
+    echo '    `lints of clippy`' >>"$1.output"
+    status=1
+  fi
   python3 - "$1.json" <<'END' >"$1"
 import json, os, sys
 for line in open(sys.argv[1]):
     message = json.loads(line)
-    if message.get("reason") == "compiler-artifact" and message["profile"]["test"]:
+    is_artifact = message.get("reason") == "compiler-artifact"
+    if is_artifact and message["profile"]["test"] and message["target"]["kind"] != ["bench"]:
         package = os.path.dirname(message["manifest_path"])
         print(package, message["target"]["name"], message["executable"], sep="\t")
 END
@@ -355,6 +365,9 @@ tests() {
   ! grep -q '^    `' "$list.output"
 }
 
+# Tests of the program that compare what processes use: with nothing beside.
+measuring=(idle_connections large_directory problems_in_top)
+
 test_all() {
   say "about 7 minutes on two cores, and before that 3 minutes of building"
   for_tests
@@ -366,18 +379,19 @@ test_all() {
   build_tests "$log/all" || failed=1
   grep -P '\tguests\t' "$log/all" >"$log/guests" || true
   grep -P '/crates/bowline\t' "$log/all" | grep -vP '\tguests\t' >"$log/program" || true
+  grep -P '\tit\t' "$log/program" >"$log/measuring" || true
   grep -vP '/crates/bowline\t' "$log/all" >"$log/libraries" || true
-  # beside the libraries' tests; both wait for events most of their time
+  # beside the others; all wait for events most of their time
   set -m
   tests "$log/guests" --test-threads=3 >/dev/null &
   guests=$!
   set +m
   tests "$log/libraries" || failed=1
+  tests "$log/program" --skip "${measuring[0]}" --skip "${measuring[1]}" --skip "${measuring[2]}" || failed=1
   wait "$guests" || failed=1
   guests=
   cat "$log/guests.output"
-  # these start many processes and measure what they use: with nothing beside
-  tests "$log/program" || failed=1
+  tests "$log/measuring" "${measuring[@]}" || failed=1
   summary "$failed"
 }
 
@@ -408,11 +422,32 @@ check() {
   toolchain
   local failed=0
   cargo fmt --all -- --check || failed=1
-  cargo clippy --quiet --workspace --all-targets --keep-going -- -D warnings || failed=1
-  RUSTDOCFLAGS="-D warnings -A rustdoc::private_intra_doc_links" \
-    cargo doc --quiet --workspace --no-deps --document-private-items || failed=1
-  cargo xtask all || failed=1
+  documentation || failed=1
+  if [ -z "${BOWLINE_LINT:-}" ]; then
+    cargo clippy --quiet --workspace --all-targets --keep-going -- -D warnings || failed=1
+    cargo xtask all || failed=1
+  else
+    # clippy looks at all else when the tests are built
+    RUSTC_WORKSPACE_WRAPPER=$BOWLINE_LINT CLIPPY_ARGS=-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__ cargo xtask all || failed=1
+  fi
   return $failed
+}
+
+# Whether the standard library for 64-bit ARM can be had. Nothing is linked for it, so that the C of aws-lc, which its authors build
+# for ARM, need not be compiled.
+arm=aarch64-unknown-linux-gnu
+for_arm() {
+  export CC_aarch64_unknown_linux_gnu=true AR_aarch64_unknown_linux_gnu=true
+  rustup target add $arm >/dev/null 2>&1
+}
+
+# The documentation of all crates, private items included, without broken links. It is made for 64-bit ARM where that can be
+# had: the analysis of all dependencies that this takes is the one that `./do platforms` needs.
+documentation() {
+  local target=()
+  if for_arm; then target=(--target "$arm"); fi
+  RUSTDOCFLAGS="-D warnings -A rustdoc::private_intra_doc_links" \
+    cargo doc --quiet --workspace --no-deps --document-private-items "${target[@]}"
 }
 
 instructions() {
@@ -508,12 +543,8 @@ not_run() {
 
 platforms() {
   toolchain
-  local target=aarch64-unknown-linux-gnu
-  rustup target add $target >/dev/null 2>&1 ||
-    { not_run "program for $target" "rustup cannot get its standard library"; return 0; }
-  # nothing is linked, so that the C of aws-lc, which its authors build for ARM, need not be compiled
-  CC_aarch64_unknown_linux_gnu=true AR_aarch64_unknown_linux_gnu=true \
-    cargo check --quiet --package bowline --target $target
+  for_arm || { not_run "program for $arm" "rustup cannot get its standard library"; return 0; }
+  cargo check --quiet --workspace --target "$arm"
 }
 
 # cargo-deny reads deny.toml. The program comes from a package registry for Python, its database of known
