@@ -453,7 +453,6 @@ documentation() {
 instructions() {
   toolchain
   install valgrind:valgrind
-  cargo test --release --quiet --package bowline-nfs --test locked
   cargo bench --quiet --package bowline-nfs --bench instructions
 }
 

@@ -4,27 +4,17 @@
 //! The same holds for all lines that it writes, by any instruction.
 //! The one exception is WRITE, which holds its file by a reference count and counts itself for COMMIT.
 //!
-//! How many instructions a call takes has its limits in `benches/instructions.rs`.
-//!
-//! The program starts itself again as the traced child; it is not run by the usual harness, which
-//! has threads of its own.
-#![allow(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    reason = "a failure is the test's, the counts are its output"
-)]
+//! The program starts itself again as the traced child, whose threads are only those that are stepped.
 
-mod support;
-
+use super::support::compounds::{LINUX, Session, operation, putfh};
+use super::support::dispatched::Dispatched;
+use super::support::{at, wire};
 use proto::nfs3::{AccessArgs, Bytes, ReadArgs, StableHow, WriteArgs, procedure as p};
 use proto::nfs4::{self, Stateid4, op};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
-use support::compounds::{LINUX, Session, operation, putfh};
-use support::dispatched::Dispatched;
-use support::{at, wire};
 use sys::testing::single_step::{Executed, be_traced, mark, watch};
 use testing::{Missing, skip};
 use vfs_local::{LocalFs, LocalOptions, OpenFiles};
@@ -54,16 +44,17 @@ const LINE: u64 = 128;
 /// so many runs says so.
 const RUNS: usize = 5;
 
-fn main() {
-    if let Ok(run) = std::env::var(CHILD) {
-        // the ticks of the clock fall on other calls in each run
-        std::thread::sleep(Duration::from_millis(170) * run.parse().unwrap());
-        return child();
-    }
-    if !cfg!(target_arch = "x86_64") || sys::identity::own().unwrap().uid != 0 {
-        skip(Missing::Root, "x86_64 and a server that finds files by handle");
-        return;
-    }
+/// Runs the calls if this process is the traced child; whether it is.
+pub fn run_as_child() -> bool {
+    let Ok(run) = std::env::var(CHILD) else { return false };
+    // the ticks of the clock fall on other calls in each run
+    std::thread::sleep(Duration::from_millis(170) * run.parse().unwrap());
+    child();
+    true
+}
+
+/// Steps each call, in up to [`RUNS`] processes.
+pub fn check_all() {
     let mut written_by_both = [usize::MAX; CALLS.len()];
     for run in 0..RUNS {
         let pieces = match trace(run) {
@@ -86,7 +77,6 @@ fn main() {
     assert_eq!(written_by_both[0], 1, "a shared counter is seen to be written by both");
     let excess = excess(&written_by_both);
     assert!(excess.is_none(), "writes lines that the other thread's call writes: {excess:?}");
-    println!("locked: ok");
 }
 
 /// The first call with more lines written by both than it may have, and how many.
@@ -106,7 +96,6 @@ fn excess(written_by_both: &[usize]) -> Option<(&'static str, usize)> {
 fn trace(run: usize) -> std::io::Result<Vec<Executed>> {
     let program = std::env::current_exe()?;
     // waited for by `watch`, which sees it end
-    #[expect(clippy::zombie_processes, reason = "the tracer reaps it")]
     let child = std::process::Command::new(program).env(CHILD, run.to_string()).spawn()?;
     watch(child.id())
 }
