@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Names of types that readers interpret in different ways.
-const TYPES: [&str; 23] = [
-    "Above", "Alone", "Bed", "Book", "Company", "Desk", "Fate", "Kit", "Loan", "Look", "Mail",
-    "MaySleep", "Parcel", "Place", "Roster", "Seat", "Standing", "Sleep", "Lodger", "Purse",
-    "Sweeper", "Claimant", "Thing",
+const TYPES: [&str; 30] = [
+    "Above", "Alone", "Bed", "Beside", "Book", "Claimant", "Company", "Cut", "Desk", "Fate", "Kit",
+    "Loan", "Look", "Mail", "MaySleep", "Parcel", "Place", "Roster", "Seat", "Standing", "Sleep",
+    "Lodger", "Purse", "Sweeper", "Thing", "Torn", "Trouble", "Way", "What", "Wish",
 ];
 /// Names of functions, fields and constants.
 const WORDS: [&str; 11] = [

@@ -140,8 +140,9 @@ pub struct Ratio {
 /// A target.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Target {
-    /// The target: `cap:5 gains at least 1.3 times at every client count`.
-    pub wish: String,
+    /// What has to hold, as `cap:5 gains at least 1.3 times at every client count`; `wish` in older results.
+    #[serde(alias = "wish")]
+    pub condition: String,
     /// The measured value, as text with its unit.
     pub found: String,
     /// Whether it was met.

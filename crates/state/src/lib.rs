@@ -74,7 +74,7 @@ pub use plan::{
     Conflict, Effect, Effects, Granted, Kept, KeptFile, LocalAnswer, LocalConflict, Plan, Ticket,
 };
 pub use range::{ByteRange, Mode, RangeTooBig};
-pub use record::{HostName, MonitoredHost, RECORD_MAX, Record, Records, Torn, Transport};
+pub use record::{HostName, MonitoredHost, RECORD_MAX, Record, Records, TornRecord, Transport};
 pub use recovery::Recovery;
 pub use release::Cancelled;
 pub use server::{NotIdentified, State};

@@ -235,7 +235,7 @@ impl Body<'_> {
 
 /// Why reading stopped before the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Torn {
+pub enum TornRecord {
     /// The last record is not whole.
     #[error("the last record is not whole")]
     Short,
@@ -253,7 +253,7 @@ pub struct Records<'a> {
     stored: &'a [u8],
     /// Where the next record begins.
     at: usize,
-    torn: Option<Torn>,
+    torn: Option<TornRecord>,
     unknown: usize,
 }
 
@@ -270,7 +270,7 @@ impl<'a> Records<'a> {
     }
 
     /// Why reading stopped, if not at the end.
-    pub const fn torn(&self) -> Option<Torn> {
+    pub const fn torn(&self) -> Option<TornRecord> {
         self.torn
     }
 
@@ -280,20 +280,20 @@ impl<'a> Records<'a> {
     }
 
     /// The next kind and body.
-    fn step(&mut self) -> Result<Option<(u8, &'a [u8])>, Torn> {
+    fn step(&mut self) -> Result<Option<(u8, &'a [u8])>, TornRecord> {
         let rest = self.stored.get(self.at..).unwrap_or_default();
         if rest.is_empty() {
             return Ok(None);
         }
-        let (len, rest) = rest.split_first_chunk::<4>().ok_or(Torn::Short)?;
-        let (crc, rest) = rest.split_first_chunk::<4>().ok_or(Torn::Short)?;
+        let (len, rest) = rest.split_first_chunk::<4>().ok_or(TornRecord::Short)?;
+        let (crc, rest) = rest.split_first_chunk::<4>().ok_or(TornRecord::Short)?;
         let count = u32::from_le_bytes(*len) as usize;
         if count == 0 || count > RECORD_MAX {
-            return Err(Torn::Length);
+            return Err(TornRecord::Length);
         }
-        let whole = rest.get(..count).ok_or(Torn::Short)?;
+        let whole = rest.get(..count).ok_or(TornRecord::Short)?;
         if crc32c(&[len, whole]) != u32::from_le_bytes(*crc) {
-            return Err(Torn::Checksum);
+            return Err(TornRecord::Checksum);
         }
         self.at += HEAD + count;
         Ok(whole.split_first().map(|(kind, body)| (*kind, body)))

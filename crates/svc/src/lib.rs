@@ -53,7 +53,7 @@ pub use conn::congestion::Congestion;
 pub use conn::info::{BlockedCallInfo, ClientInfo, ConnCertificate, ConnInfo, ConnTls};
 pub use conn::link::{Limit, LinkInfo, LinkSamples};
 pub use conn::table::PlacesInfo;
-pub use conn::tcp_buffers::{Applied, BufferInfo, BufferRules, BufferTotals, Cut};
+pub use conn::tcp_buffers::{Applied, BufferInfo, BufferRules, BufferTotals, BufferReduction};
 pub use errors::{SettingError, StartError};
 pub use limits::Limits;
 pub use outbound::{

@@ -73,7 +73,7 @@ fn run(ctx: &RunContext<'_>, findings: &mut Findings) -> Result<(), RunError> {
         }
     }
     findings.targets.push(Target {
-        wish: "an odd offset costs a copy less than in 2002, when it halved its speed".into(),
+        condition: "an odd offset costs a copy less than in 2002, when it halved its speed".into(),
         found: format!("{worst:.2} times the aligned speed at the worst"),
         held: worst > 0.5,
     });

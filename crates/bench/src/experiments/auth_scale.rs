@@ -74,14 +74,14 @@ fn evaluate_targets(findings: &mut Findings, cpus: usize) {
     };
     let (low, high) = spread(&medians(findings, Sharing::Snapshot.name()));
     findings.targets.push(Target {
-        wish: format!(
+        condition: format!(
             "a look-up in the snapshot takes at most {WISH_NS} ns at any number of threads"
         ),
         found: format!("{low:.1} to {high:.1} ns"),
         held: high <= WISH_NS,
     });
     findings.targets.push(Target {
-        wish: "it takes as long with many threads as with one (at most 1.5 times)".into(),
+        condition: "it takes as long with many threads as with one (at most 1.5 times)".into(),
         found: format!("{:.2} times from the least to the most", high / low),
         held: high <= 1.5 * low,
     });
@@ -91,7 +91,7 @@ fn evaluate_targets(findings: &mut Findings, cpus: usize) {
             (format!("{} {worst:.0} ns", sharing.name()), worst)
         });
         findings.targets.push(Target {
-            wish: "a lock or a reference count costs at least three times as much with several threads".into(),
+            condition: "a lock or a reference count costs at least three times as much with several threads".into(),
             found: others.each_ref().map(|(text, _)| text.as_str()).join(", "),
             held: others.iter().all(|(_, worst)| *worst >= 3.0 * high),
         });

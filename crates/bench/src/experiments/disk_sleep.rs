@@ -103,13 +103,13 @@ fn evaluate_targets(findings: &mut Findings) {
         worst = worst.min(of / findings.median(POLICIES[0], None, "calls_per_s"));
     }
     findings.targets.push(Target {
-        wish: "no policy loses more than 10 % of the calls against unlimited".into(),
+        condition: "no policy loses more than 10 % of the calls against unlimited".into(),
         found: format!("the slowest has {worst:.2} of unlimited's calls a second"),
         held: worst >= 1.0 - LOSS_MAX,
     });
     let quick = findings.median("adaptive", None, "quick_p99_us");
     findings.targets.push(Target {
-        wish: "adaptive answers calls that do not sleep in under 1 ms at p99".into(),
+        condition: "adaptive answers calls that do not sleep in under 1 ms at p99".into(),
         found: format!(
             "{quick:.0} us; {:.0} us where nothing sleeps",
             findings.median(AWAKE, None, "quick_p99_us")

@@ -24,7 +24,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 
 /// The change that is repeated while the clients read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Trouble {
+enum Disturbance {
     Nothing,
     RunContext,
     Renamed,
@@ -33,10 +33,15 @@ enum Trouble {
 }
 
 /// The one that costs packets, which are those in flight, comes last.
-const TROUBLES: [Trouble; 5] =
-    [Trouble::Nothing, Trouble::RunContext, Trouble::Renamed, Trouble::Another, Trouble::Down];
+const DISTURBANCES: [Disturbance; 5] = [
+    Disturbance::Nothing,
+    Disturbance::RunContext,
+    Disturbance::Renamed,
+    Disturbance::Another,
+    Disturbance::Down,
+];
 
-impl fmt::Display for Trouble {
+impl fmt::Display for Disturbance {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
             Self::Nothing => "nothing changes",
@@ -59,17 +64,17 @@ struct Stage {
 
 impl Stage {
     /// Makes one change; an interface has its name and its state again afterwards.
-    fn disturb(&mut self, trouble: Trouble, count: u64) -> Result<(), RunError> {
-        match trouble {
-            Trouble::Nothing => {}
-            Trouble::RunContext => change(&self.control, count)?,
-            Trouble::Renamed => {
+    fn disturb(&mut self, disturbance: Disturbance, count: u64) -> Result<(), RunError> {
+        match disturbance {
+            Disturbance::Nothing => {}
+            Disturbance::RunContext => change(&self.control, count)?,
+            Disturbance::Renamed => {
                 let name = self.end.name().to_owned();
                 self.end.rename("elsewhere0")?;
                 sleep(Duration::from_millis(50));
                 self.end.rename(&name)?;
             }
-            Trouble::Another => {
+            Disturbance::Another => {
                 let (near, far) = pair((&self.server, "more0"), (&self.client, "more1"))?;
                 near.add_address(Subnet::new(Ipv4Addr::new(10, 79, 0, 1), 24))?;
                 for end in [&near, &far] {
@@ -78,7 +83,7 @@ impl Stage {
                 sleep(Duration::from_millis(150));
                 near.delete()?;
             }
-            Trouble::Down => {
+            Disturbance::Down => {
                 self.end.down()?;
                 sleep(Duration::from_millis(50));
                 self.end.up()?;
@@ -103,35 +108,39 @@ fn run(ctx: &RunContext<'_>, findings: &mut Findings) -> Result<(), RunError> {
         server: bench.veth_pairs.server.clone(),
         client: bench.veth_pairs.client.clone(),
     };
-    Rounds::new(findings, ctx, ctx.quick_or_full(2, 5)).interleave(&TROUBLES, None, |trouble| {
-        bench.server.set("udp-sockets", "interface")?;
-        let (over, changes) = (AtomicBool::new(false), AtomicU64::new(0));
-        std::thread::scope(|scope| {
-            let changing = scope.spawn(|| -> Result<(), RunError> {
-                while !over.load(Relaxed) {
-                    stage.disturb(*trouble, changes.load(Relaxed))?;
-                    changes.fetch_add(1, Relaxed);
-                    sleep(Duration::from_millis(100));
-                }
-                Ok(())
-            });
-            let done = bench.load(ctx);
-            over.store(true, Relaxed);
-            let changed = changing.join().unwrap_or_else(|_| {
-                Err(RunError::Failed("the thread that changes things panicked".into()))
-            });
-            let measured = done?;
-            changed?;
-            let mut measures = measured.measures();
-            #[expect(clippy::cast_precision_loss, reason = "counts far below 2^52")]
-            measures.extend(super::measures([
-                ("lost", measured.report.lost as f64),
-                ("retransmitted", measured.report.retransmitted as f64),
-                ("changes", changes.load(Relaxed) as f64),
-            ]));
-            Ok(measures)
-        })
-    })?;
+    Rounds::new(findings, ctx, ctx.quick_or_full(2, 5)).interleave(
+        &DISTURBANCES,
+        None,
+        |disturbance| {
+            bench.server.set("udp-sockets", "interface")?;
+            let (over, changes) = (AtomicBool::new(false), AtomicU64::new(0));
+            std::thread::scope(|scope| {
+                let changing = scope.spawn(|| -> Result<(), RunError> {
+                    while !over.load(Relaxed) {
+                        stage.disturb(*disturbance, changes.load(Relaxed))?;
+                        changes.fetch_add(1, Relaxed);
+                        sleep(Duration::from_millis(100));
+                    }
+                    Ok(())
+                });
+                let done = bench.load(ctx);
+                over.store(true, Relaxed);
+                let changed = changing.join().unwrap_or_else(|_| {
+                    Err(RunError::Failed("the thread that changes things panicked".into()))
+                });
+                let measured = done?;
+                changed?;
+                let mut measures = measured.measures();
+                #[expect(clippy::cast_precision_loss, reason = "counts far below 2^52")]
+                measures.extend(super::measures([
+                    ("lost", measured.report.lost as f64),
+                    ("retransmitted", measured.report.retransmitted as f64),
+                    ("changes", changes.load(Relaxed) as f64),
+                ]));
+                Ok(measures)
+            })
+        },
+    )?;
     evaluate_targets(findings);
     Ok(())
 }
@@ -151,45 +160,47 @@ fn change(control: &Path, count: u64) -> Result<(), RunError> {
 /// Whether changes lose datagrams. Some are retransmitted without a change, too, on a machine whose
 /// clients compete with the server for its CPUs: the median is compared with the worst round without
 /// changes, and a datagram in ten changes is allowed.
-fn resent(findings: &Findings, trouble: Trouble) -> Target {
-    let median = |measure| findings.median(&trouble.to_string(), None, measure);
+fn resent(findings: &Findings, disturbance: Disturbance) -> Target {
+    let median = |measure| findings.median(&disturbance.to_string(), None, measure);
     let (retransmitted, changes) = (median("retransmitted"), median("changes"));
-    let calm = findings.values(&Trouble::Nothing.to_string(), None, "retransmitted");
+    let calm = findings.values(&Disturbance::Nothing.to_string(), None, "retransmitted");
     let calm = calm.iter().map(|(_, value)| *value).fold(0.0, f64::max);
     Target {
-        wish: format!("{trouble}: nothing has to be retransmitted because of it"),
+        condition: format!("{disturbance}: nothing has to be retransmitted because of it"),
         found: format!(
             "{retransmitted} datagrams in {changes} changes; up to {calm} while {}",
-            Trouble::Nothing
+            Disturbance::Nothing
         ),
         held: retransmitted <= calm + changes / 10.0,
     }
 }
 
 fn evaluate_targets(findings: &mut Findings) {
-    let total = |findings: &Findings, trouble: Trouble, measure: &str| -> f64 {
-        let values = findings.values(&trouble.to_string(), None, measure);
+    let total = |findings: &Findings, disturbance: Disturbance, measure: &str| -> f64 {
+        let values = findings.values(&disturbance.to_string(), None, measure);
         values.iter().map(|(_, value)| value).sum()
     };
-    let quiet = Trouble::Nothing.to_string();
-    for trouble in TROUBLES.into_iter().filter(|trouble| *trouble != Trouble::Nothing) {
-        let lost = total(findings, trouble, "lost");
+    let quiet = Disturbance::Nothing.to_string();
+    for disturbance in
+        DISTURBANCES.into_iter().filter(|disturbance| *disturbance != Disturbance::Nothing)
+    {
+        let lost = total(findings, disturbance, "lost");
         findings.targets.push(Target {
-            wish: format!("{trouble}: no call is lost"),
-            found: format!("{lost} in {} changes", total(findings, trouble, "changes")),
+            condition: format!("{disturbance}: no call is lost"),
+            found: format!("{lost} in {} changes", total(findings, disturbance, "changes")),
             held: lost == 0.0,
         });
         // an interface that goes down loses the packets in flight
-        if trouble != Trouble::Down {
-            findings.targets.push(resent(findings, trouble));
+        if disturbance != Disturbance::Down {
+            findings.targets.push(resent(findings, disturbance));
         }
-        findings.ratio("calls_per_s", &trouble.to_string(), &quiet, None);
+        findings.ratio("calls_per_s", &disturbance.to_string(), &quiet, None);
     }
     findings.plot_bars(
         "READ of 32 KiB while things change",
         axis("", ""),
         axis("calls", "1/s"),
-        &TROUBLES,
+        &DISTURBANCES,
         &[("interface", "calls_per_s")],
     );
 }

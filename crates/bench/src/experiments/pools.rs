@@ -71,7 +71,7 @@ fn evaluate_targets(findings: &mut Findings) {
         worst = worst.min(of("auto") / best);
     }
     findings.targets.push(Target {
-        wish: format!(
+        condition: format!(
             "auto loses at most {:.0} % of the calls against the best of global and percpu",
             LOSS_MAX * 100.0
         ),

@@ -199,15 +199,15 @@ fn evaluate_targets(findings: &mut Findings) {
         });
         found.map(|r| r.median).fold(f64::INFINITY, f64::min)
     };
-    for (of, wish) in [("cap:5", 1.3), ("adaptive", 1.6)] {
+    for (of, gain) in [("cap:5", 1.3), ("adaptive", 1.6)] {
         let found = least(findings, of);
         if found.is_finite() {
             findings.targets.push(Target {
-                wish: format!(
-                    "{of} makes at least {wish} times the calls of unlimited at every client count"
+                condition: format!(
+                    "{of} makes at least {gain} times the calls of unlimited at every client count"
                 ),
                 found: format!("{found:.2} times at the worst"),
-                held: found >= wish,
+                held: found >= gain,
             });
         }
     }
@@ -217,7 +217,7 @@ fn evaluate_targets(findings: &mut Findings) {
     let most = switches.filter(|v| v.is_finite()).fold(0.0, f64::max);
     if !places.is_empty() && findings.commands.len() > 1 {
         findings.targets.push(Target {
-            wish: "adaptive needs at most 0.15 context switches per call".into(),
+            condition: "adaptive needs at most 0.15 context switches per call".into(),
             found: format!("{most:.3} at the most"),
             held: most <= 0.15,
         });

@@ -43,7 +43,9 @@ fn run(ctx: &RunContext<'_>, findings: &mut Findings) -> Result<(), RunError> {
     let best = EIGHTHS.map(rate).into_iter().fold(0.0, f64::max);
     let gain = best / plain;
     findings.targets.push(Target {
-        wish: format!("no size gives more than {SAME} times the plain one, as in the original"),
+        condition: format!(
+            "no size gives more than {SAME} times the plain one, as in the original"
+        ),
         found: format!("the best gives {gain:.2} times"),
         held: gain <= SAME,
     });

@@ -61,18 +61,18 @@ fn evaluate_targets(findings: &mut Findings, way: &str) {
         let waited = findings.median(&name, None, "sends_waited_per_call");
         if way == "on" {
             findings.targets.push(Target {
-                wish: format!("{mode} gives at least {GAIN} times single in MB/s"),
+                condition: format!("{mode} gives at least {GAIN} times single in MB/s"),
                 found: format!("{gain:.2} times"),
                 held: gain >= GAIN,
             });
         }
         findings.targets.push(Target {
-            wish: format!("{name}: the busiest interface at most {BALANCE} times the least"),
+            condition: format!("{name}: the busiest interface at most {BALANCE} times the least"),
             found: format!("{balance:.2} times"),
             held: balance <= BALANCE,
         });
         findings.targets.push(Target {
-            wish: format!("{name}: no reply waits for another's"),
+            condition: format!("{name}: no reply waits for another's"),
             found: format!("{waited:.4} waits for each call"),
             held: waited == 0.0,
         });

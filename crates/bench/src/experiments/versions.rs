@@ -29,13 +29,13 @@ const RATE: &str = "units_per_s";
 
 /// What is compared, and with which limit.
 #[derive(Clone, Copy)]
-enum Wish {
+enum CostTarget {
     /// The cost, at most this many times that of the first variant.
-    Cost(f64),
+    AtMost(f64),
     /// The rate, at least this many times that of the first variant.
-    Rate(f64),
+    RateAtLeast(f64),
     /// Nothing was asked for.
-    Nothing,
+    None,
 }
 
 struct Row {
@@ -48,24 +48,33 @@ struct Row {
     calls: [u32; 2],
     /// What the first variant does, if it is not the same by version 3.
     beside: Option<Workload>,
-    wish: Wish,
+    target: CostTarget,
 }
 
-fn row(name: &'static str, workload: Workload, wish: Wish) -> Row {
-    Row { name, workload, clients: 16, depth: 1, size: 32 << 10, calls: [1; 2], beside: None, wish }
+fn row(name: &'static str, workload: Workload, target: CostTarget) -> Row {
+    Row {
+        name,
+        workload,
+        clients: 16,
+        depth: 1,
+        size: 32 << 10,
+        calls: [1; 2],
+        beside: None,
+        target,
+    }
 }
 
-fn sized(name: &'static str, workload: Workload, clients: usize, size: u32, wish: f64) -> Row {
-    Row { clients, size, ..row(name, workload, Wish::Cost(wish)) }
+fn sized(name: &'static str, workload: Workload, clients: usize, size: u32, target: f64) -> Row {
+    Row { clients, size, ..row(name, workload, CostTarget::AtMost(target)) }
 }
 
 /// The rows, with the limits that the design of version 4 set.
 fn rows() -> Vec<Row> {
     vec![
-        row("NULL, SEQUENCE since 4.1", Workload::Null, Wish::Cost(1.05)),
-        row("GETATTR", Workload::Getattr, Wish::Cost(1.12)),
-        row("ACCESS", Workload::Access, Wish::Cost(1.12)),
-        row("LOOKUP", Workload::Lookup, Wish::Cost(1.15)),
+        row("NULL, SEQUENCE since 4.1", Workload::Null, CostTarget::AtMost(1.05)),
+        row("GETATTR", Workload::Getattr, CostTarget::AtMost(1.12)),
+        row("ACCESS", Workload::Access, CostTarget::AtMost(1.12)),
+        row("LOOKUP", Workload::Lookup, CostTarget::AtMost(1.15)),
         sized("READ 4 KiB", Workload::Read, 16, 4 << 10, 1.10),
         sized("READ 32 KiB", Workload::Read, 16, 32 << 10, 1.10),
         sized("READ 1 MiB", Workload::Read, 8, 1 << 20, 1.03),
@@ -74,28 +83,36 @@ fn rows() -> Vec<Row> {
         Row {
             calls: [1, 2],
             beside: Some(Workload::Lookup),
-            ..row("OPEN and CLOSE, beside LOOKUP", Workload::OpenClose, Wish::Cost(2.6))
+            ..row("OPEN and CLOSE, beside LOOKUP", Workload::OpenClose, CostTarget::AtMost(2.6))
         },
         Row {
             calls: [2, 3],
-            ..row("a file created and removed", Workload::Create, Wish::Cost(1.5))
+            ..row("a file created and removed", Workload::Create, CostTarget::AtMost(1.5))
         },
         Row {
             calls: [1, 2],
             beside: Some(Workload::Getattr),
-            ..row("LOCK and LOCKU, beside GETATTR", Workload::Lock, Wish::Cost(4.4))
+            ..row("LOCK and LOCKU, beside GETATTR", Workload::Lock, CostTarget::AtMost(4.4))
         },
         sized("READDIR with attributes, 8 KiB", Workload::Readdirplus, 16, 8 << 10, 1.15),
-        row("a tree walked", Workload::Walk, Wish::Nothing),
+        row("a tree walked", Workload::Walk, CostTarget::None),
         Row {
             clients: 1,
             depth: 64,
-            ..row("NULL, 64 in flight on a connection", Workload::Null, Wish::Rate(0.8))
+            ..row(
+                "NULL, 64 in flight on a connection",
+                Workload::Null,
+                CostTarget::RateAtLeast(0.8),
+            )
         },
         Row {
             clients: 1,
             depth: 64,
-            ..row("GETATTR, 64 in flight on a connection", Workload::Getattr, Wish::Rate(0.8))
+            ..row(
+                "GETATTR, 64 in flight on a connection",
+                Workload::Getattr,
+                CostTarget::RateAtLeast(0.8),
+            )
         },
     ]
 }
@@ -202,23 +219,23 @@ fn measure_row(
 fn evaluate(row: &Row, findings: &mut Findings) {
     let base = name(row, Version::V3);
     for version in [Version::V40, Version::V41] {
-        let (measure, word) = match row.wish {
-            Wish::Rate(_) => (RATE, "the rate"),
-            Wish::Cost(_) | Wish::Nothing => (COST, "the cost"),
+        let (measure, word) = match row.target {
+            CostTarget::RateAtLeast(_) => (RATE, "the rate"),
+            CostTarget::AtMost(_) | CostTarget::None => (COST, "the cost"),
         };
         let ratio = findings.ratio(measure, &name(row, version), &base, None);
         if measure != COST {
             findings.ratio(COST, &name(row, version), &base, None);
         }
-        let (limit, held) = match row.wish {
-            Wish::Cost(most) => (format!("at most {most:.2}"), ratio <= most),
-            Wish::Rate(least) => (format!("at least {least:.2}"), ratio >= least),
-            Wish::Nothing => continue,
+        let (limit, held) = match row.target {
+            CostTarget::AtMost(most) => (format!("at most {most:.2}"), ratio <= most),
+            CostTarget::RateAtLeast(least) => (format!("at least {least:.2}"), ratio >= least),
+            CostTarget::None => continue,
         };
         // the limits were set for version 4.1
         if version == Version::V41 {
             findings.targets.push(Target {
-                wish: format!("{}: {word} over 4.1 {limit} times that over 3", row.name),
+                condition: format!("{}: {word} over 4.1 {limit} times that over 3", row.name),
                 found: format!("{ratio:.2} times"),
                 held,
             });

@@ -230,7 +230,7 @@ fn evaluate_targets(findings: &mut Findings) {
     for buffer in BUFFERS {
         let whole = findings.median(buffer, Some(30.0), "write_mb_per_s");
         let open = findings.median(buffer, Some(30.0), "open_mb_per_s");
-        let (wish, held) = match buffer {
+        let (condition, held) = match buffer {
             "1M" => (
                 "1M at 30 ms: 1.2 to 1.4 × buffer / round trip, about 45 MB/s".to_owned(),
                 (1.2..=1.4).contains(&(open * 1e6 * 0.030 / f64::from(1 << 20))),
@@ -243,7 +243,7 @@ fn evaluate_targets(findings: &mut Findings) {
             ),
         };
         let found = format!("{open:.1} MB/s; {whole:.1} with the slow start");
-        findings.targets.push(Target { wish, found, held });
+        findings.targets.push(Target { condition, found, held });
     }
     for rtt in RTTS_MS {
         findings.ratio("write_mb_per_s", "16M", "1M", Some(rtt.into()));

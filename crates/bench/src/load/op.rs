@@ -127,41 +127,41 @@ macro_rules! operations {
 }
 
 operations! {
-    /// Nothing.
+    /// NULL.
     Null = "null", Some(nfs3::procedure::NULL), Some(nfs2::procedure::NULL);
-    /// Attributes.
+    /// Gets the attributes of an object.
     Getattr = "getattr", Some(nfs3::procedure::GETATTR), Some(nfs2::procedure::GETATTR);
-    /// Sets times.
+    /// Sets the times of an object.
     Setattr = "setattr", Some(nfs3::procedure::SETATTR), Some(nfs2::procedure::SETATTR);
-    /// A name in a directory.
+    /// Looks a name up in a directory.
     Lookup = "lookup", Some(nfs3::procedure::LOOKUP), Some(nfs2::procedure::LOOKUP);
-    /// What is allowed.
+    /// Checks permissions.
     Access = "access", Some(nfs3::procedure::ACCESS), None;
-    /// What a link says.
+    /// Reads the target of a symbolic link.
     Readlink = "readlink", Some(nfs3::procedure::READLINK), Some(nfs2::procedure::READLINK);
-    /// Data.
+    /// Reads data.
     Read = "read", Some(nfs3::procedure::READ), Some(nfs2::procedure::READ);
-    /// Data.
+    /// Writes data.
     Write = "write", Some(nfs3::procedure::WRITE), Some(nfs2::procedure::WRITE);
-    /// A new file; in version 4 by OPEN, with its handle and attributes.
+    /// Creates a file; in version 4 by OPEN, with its handle and attributes.
     Create = "create", Some(nfs3::procedure::CREATE), Some(nfs2::procedure::CREATE);
-    /// A name less.
+    /// Removes a file.
     Remove = "remove", Some(nfs3::procedure::REMOVE), Some(nfs2::procedure::REMOVE);
-    /// Entries.
+    /// Lists a directory.
     Readdir = "readdir", Some(nfs3::procedure::READDIR), Some(nfs2::procedure::READDIR);
-    /// Entries with attributes and handles.
+    /// Lists a directory with attributes and handles.
     Readdirplus = "readdirplus", Some(nfs3::procedure::READDIRPLUS), None;
-    /// Space.
+    /// Gets the size and the free space of a file system.
     Fsstat = "fsstat", Some(nfs3::procedure::FSSTAT), Some(nfs2::procedure::STATFS);
-    /// Data onto the disk.
+    /// Makes written data stable.
     Commit = "commit", Some(nfs3::procedure::COMMIT), None;
-    /// A byte range of a file; in version 3 by NLM.
+    /// Locks a byte range of a file; in version 3 by NLM.
     Lock = "lock", Some(nlm::procedure::LOCK), None;
-    /// It is given back.
+    /// Unlocks a byte range.
     Unlock = "unlock", Some(nlm::procedure::UNLOCK), None;
-    /// A file that is there is opened, for reading.
+    /// Opens an existing file for reading.
     Open = "open", None, None;
-    /// It is closed.
+    /// Closes a file.
     Close = "close", None, None;
 }
 

@@ -56,35 +56,35 @@ impl Proto {
 /// What the clients do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Workload {
-    /// The empty call; since version 4.1 SEQUENCE alone.
+    /// The NULL procedure; since version 4.1 SEQUENCE alone.
     Null,
-    /// Attributes of files at random.
+    /// Gets attributes of random files.
     Getattr,
-    /// Rights on files at random.
+    /// Checks permissions of random files.
     Access,
-    /// Names at random.
+    /// Looks up random names.
     Lookup,
-    /// Directories from end to end.
+    /// Lists whole directories.
     Readdir,
     /// The same with attributes and handles.
     Readdirplus,
-    /// A tree as rsync walks it from an old client.
+    /// Walks a tree as rsync does from an old client.
     Walk,
-    /// Data of files at random offsets.
+    /// Reads files at random offsets.
     Read,
-    /// Each client its own file, from start to end and again.
+    /// Each client writes its own file sequentially, repeatedly.
     Write,
-    /// A file made and removed.
+    /// Creates and removes files.
     Create,
-    /// Small files unpacked, each call of it stable.
+    /// Unpacks small files, each call of it stable.
     Untar,
-    /// A day in an office.
+    /// The mix of calls of an office file server.
     Mixed,
-    /// A byte range locked and given back, in version 3 by NLM.
+    /// Locks and unlocks byte ranges, in version 3 by NLM.
     Lock,
-    /// Files that are there opened and closed; version 4 only.
+    /// Opens and closes existing files; version 4 only.
     OpenClose,
-    /// A recorded list of calls.
+    /// Replays a recorded list of calls.
     Replay(PathBuf),
 }
 
@@ -180,10 +180,10 @@ impl FromStr for Workload {
     }
 }
 
-/// When a call goes out.
+/// When a call is sent.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Pace {
-    /// When its place is free: as fast as the server answers.
+    /// When its slot is free: as fast as the server answers.
     Closed,
     /// At this many calls a second over all clients, whether the server keeps up or not. A call's
     /// time counts from the moment at which it was due, so that a server that stalls is charged for
@@ -191,7 +191,7 @@ pub enum Pace {
     Open(f64),
 }
 
-/// How safe a WRITE must be.
+/// How stable a WRITE must be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stable {
     /// UNSTABLE, and a COMMIT at the end of each file.

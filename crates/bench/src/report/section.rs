@@ -77,7 +77,7 @@ fn targets(f: &Findings) -> String {
         let (class, word) = if target.held { ("held", "held") } else { ("missed", "missed") };
         out.push_str(&format!(
             "<li class=\"{class}\"><b>{word}</b><span>{}<span class=\"sub\">{}</span></span></li>\n",
-            prose(&target.wish),
+            prose(&target.condition),
             prose(&target.found)
         ));
     }

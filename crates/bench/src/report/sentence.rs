@@ -16,8 +16,8 @@ pub fn sentence(findings: &Findings) -> Option<String> {
     if let Some(first) = findings.ratios.iter().find(|ratio| tells(ratio)) {
         return Some(format!("{}{targets}.", compared(first, &findings.ratios)));
     }
-    let Target { wish, found, .. } = findings.targets.first()?;
-    Some(format!("{}: {found}{targets}.", upper_first(wish)))
+    let Target { condition, found, .. } = findings.targets.first()?;
+    Some(format!("{}: {found}{targets}.", upper_first(condition)))
 }
 
 /// Whether a ratio is meaningful: a variant against itself is always 1.
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn the_first_comparison_is_a_sentence_with_its_direction() {
-        let target = Target { wish: "it is fast".into(), found: "3 ms".into(), held: true };
+        let target = Target { condition: "it is fast".into(), found: "3 ms".into(), held: true };
         let one = findings(vec![ratio("calls_per_s", 1.0, 1.5)], vec![target.clone()]);
         let wanted = "`new` has 1.50× (0.50× – 2.50×) the calls/s of `old`, more is better ↑; 1 of 1 targets held.";
         assert_eq!(sentence(&one).as_deref(), Some(wanted));

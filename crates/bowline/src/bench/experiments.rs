@@ -132,7 +132,7 @@ fn summary(findings: &Findings) -> String {
     }
     for target in &findings.targets {
         let verdict = if target.held { "held" } else { "MISSED" };
-        let _ = writeln!(text, "  {verdict}: {}: {}", target.wish, target.found);
+        let _ = writeln!(text, "  {verdict}: {}: {}", target.condition, target.found);
     }
     for ratio in &findings.ratios {
         let at = ratio.at.map_or_else(String::new, |at| format!(" at {at}"));

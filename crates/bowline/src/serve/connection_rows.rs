@@ -5,7 +5,7 @@ use super::statistics::call_name;
 use crate::settings::ByteSize;
 use admin::api::{BlockedCallRow, ConnRow, LinkRow, TlsRow};
 use std::time::Duration;
-use svc::{BlockedCallInfo, BufferInfo, ConnInfo, ConnTls, Cut, Limit, LinkInfo};
+use svc::{BlockedCallInfo, BufferInfo, ConnInfo, ConnTls, BufferReduction, Limit, LinkInfo};
 use sys::tcp::Side;
 use telemetry::OpName;
 
@@ -101,8 +101,8 @@ fn link_row(link: &LinkInfo, sleeps_in_file_system: bool) -> LinkRow {
         send_buffer_bytes: link.send_buffer_bytes.into(),
         receive_buffer: load(link.receive),
         send_buffer: load(link.send),
-        receive_buffer_cut_by: link.receive.cut.map(|cut| cut_by(cut, Side::Receive).to_owned()),
-        send_buffer_cut_by: link.send.cut.map(|cut| cut_by(cut, Side::Send).to_owned()),
+        receive_buffer_cut_by: link.receive.reduced_by.map(|why| reduction_text(why, Side::Receive).to_owned()),
+        send_buffer_cut_by: link.send.reduced_by.map(|why| reduction_text(why, Side::Send).to_owned()),
         congestion_control: link.congestion_control.clone(),
     }
 }
@@ -124,11 +124,11 @@ const fn limit(limit: Limit) -> &'static str {
     }
 }
 
-const fn cut_by(cut: Cut, side: Side) -> &'static str {
-    match (cut, side) {
-        (Cut::Sysctl, Side::Receive) => "net.core.rmem_max",
-        (Cut::Sysctl, Side::Send) => "net.core.wmem_max",
-        (Cut::Memory, Side::Receive | Side::Send) => "net.ipv4.tcp_mem",
-        (Cut::WindowScale, Side::Receive | Side::Send) => "window-scale",
+const fn reduction_text(why: BufferReduction, side: Side) -> &'static str {
+    match (why, side) {
+        (BufferReduction::Sysctl, Side::Receive) => "net.core.rmem_max",
+        (BufferReduction::Sysctl, Side::Send) => "net.core.wmem_max",
+        (BufferReduction::Memory, Side::Receive | Side::Send) => "net.ipv4.tcp_mem",
+        (BufferReduction::WindowScale, Side::Receive | Side::Send) => "window-scale",
     }
 }

@@ -7,7 +7,7 @@ use super::export_keeper::{ExportKeeper, Modified};
 use super::io_errors::IoErrors;
 use super::parts::{Applied, ServerParts};
 use super::recent_calls::{RecentCalls, rate};
-use super::refusals::{RefusalCount, Refusals, What};
+use super::refusals::{RefusalCount, Refusals, RefusedTarget};
 use super::sealed::SealedService;
 use super::{
     bench_reports, connection_rows, explain, export_changes, grace_status, hung_calls,
@@ -366,8 +366,8 @@ impl ServerControl {
     /// What was refused last, and why.
     fn refusal_text(&self, refused: &RefusalCount) -> String {
         let what = match &refused.what {
-            What::Export(index) => self.parts.export_path(*index),
-            What::Path(path) => path.clone(),
+            RefusedTarget::Export(index) => self.parts.export_path(*index),
+            RefusedTarget::Path(path) => path.clone(),
         };
         format!("{what}: {}", refused.why)
     }

@@ -22,7 +22,7 @@ const PATH_MAX: usize = 100;
 
 /// What was refused.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum What {
+pub enum RefusedTarget {
     /// A call for the export with this index.
     Export(u16),
     /// The mount of a path that is no export.
@@ -35,7 +35,7 @@ pub struct RefusalCount {
     /// Refused calls since the start.
     pub count: u64,
     /// The last one was for this.
-    pub what: What,
+    pub what: RefusedTarget,
     /// The reason of the last one.
     pub why: &'static str,
 }
@@ -44,7 +44,7 @@ pub struct RefusalCount {
 struct Tables {
     exports: HashMap<u16, RefusalCount>,
     clients: HashMap<IpAddr, RefusalCount>,
-    recent: HashMap<(IpAddr, What, &'static str), Recent>,
+    recent: HashMap<(IpAddr, RefusedTarget, &'static str), Recent>,
 }
 
 /// How often, and when last.
@@ -63,8 +63,8 @@ impl Refusals {
     /// An export refused a client.
     pub fn by_export(&self, export: u16, client: IpAddr, why: &'static str) {
         let mut tables = self.lock();
-        count(tables.exports.entry(export), What::Export(export), why);
-        tables.count_client(client, What::Export(export), why);
+        count(tables.exports.entry(export), RefusedTarget::Export(export), why);
+        tables.count_client(client, RefusedTarget::Export(export), why);
     }
 
     /// A mount was refused. What an export refuses is counted by [`Refusals::by_export`].
@@ -78,7 +78,7 @@ impl Refusals {
         };
         let path = String::from_utf8_lossy(refused.path);
         let path = path.chars().take(PATH_MAX).collect();
-        self.lock().count_client(refused.client.ip(), What::Path(path), why);
+        self.lock().count_client(refused.client.ip(), RefusedTarget::Path(path), why);
     }
 
     /// Those of an export.
@@ -90,13 +90,13 @@ impl Refusals {
     pub fn recent(&self, now: Instant, path_of: impl Fn(u16) -> String) -> Vec<RefusalRow> {
         let mut tables = self.lock();
         tables.forget_old(now);
-        let row = |((client, what, why), recent): (&(IpAddr, What, &'static str), &Recent)| {
+        let row = |((client, what, why), recent): (&(IpAddr, RefusedTarget, &'static str), &Recent)| {
             let age = now.saturating_duration_since(recent.last);
             RefusalRow {
                 client: client.to_string(),
                 path: match what {
-                    What::Export(index) => path_of(*index),
-                    What::Path(path) => path.clone(),
+                    RefusedTarget::Export(index) => path_of(*index),
+                    RefusedTarget::Path(path) => path.clone(),
                 },
                 count: recent.count,
                 age_ms: u64::try_from(age.as_millis()).unwrap_or(u64::MAX),
@@ -119,7 +119,7 @@ impl Refusals {
 }
 
 impl Tables {
-    fn count_client(&mut self, client: IpAddr, what: What, why: &'static str) {
+    fn count_client(&mut self, client: IpAddr, what: RefusedTarget, why: &'static str) {
         let client = client.to_canonical();
         if self.clients.len() >= CLIENTS_MAX && !self.clients.contains_key(&client) {
             // any other: one that goes on being refused comes back
@@ -130,7 +130,7 @@ impl Tables {
         count(self.clients.entry(client), what, why);
     }
 
-    fn note_recent(&mut self, client: IpAddr, what: What, why: &'static str, now: Instant) {
+    fn note_recent(&mut self, client: IpAddr, what: RefusedTarget, why: &'static str, now: Instant) {
         let key = (client, what, why);
         if self.recent.len() >= RECENT_MAX && !self.recent.contains_key(&key) {
             self.forget_old(now);
@@ -155,10 +155,10 @@ impl Tables {
 
 fn count<K>(
     entry: std::collections::hash_map::Entry<'_, K, RefusalCount>,
-    what: What,
+    what: RefusedTarget,
     why: &'static str,
 ) {
-    let refused = entry.or_insert(RefusalCount { count: 0, what: What::Export(0), why });
+    let refused = entry.or_insert(RefusalCount { count: 0, what: RefusedTarget::Export(0), why });
     refused.count = refused.count.saturating_add(1);
     refused.what = what;
     refused.why = why;
@@ -166,7 +166,7 @@ fn count<K>(
 
 #[cfg(test)]
 mod tests {
-    use super::{CLIENTS_MAX, RECENT, RECENT_MAX, Refusals, What};
+    use super::{CLIENTS_MAX, RECENT, RECENT_MAX, Refusals, RefusedTarget};
     use nfs::mount::{RefusalReason, RefusedMount};
     use std::net::{IpAddr, Ipv4Addr};
     use std::time::Instant;
@@ -185,7 +185,7 @@ mod tests {
         assert_eq!((export.count, export.why), (2, "second"));
         let clients = refusals.of_clients();
         let (_, first) = clients.iter().find(|(ip, _)| *ip == client(1)).unwrap();
-        assert_eq!((first.count, first.why, &first.what), (2, "third", &What::Export(4)));
+        assert_eq!((first.count, first.why, &first.what), (2, "third", &RefusedTarget::Export(4)));
         let mount = RefusedMount {
             client: "[::ffff:10.0.0.1]:7".parse().unwrap(),
             path: &[b'x'; 4000],
@@ -195,7 +195,7 @@ mod tests {
         let clients = refusals.of_clients();
         let (_, first) = clients.iter().find(|(ip, _)| *ip == client(1)).unwrap();
         assert_eq!((first.count, first.why), (3, "no such export"));
-        assert!(matches!(&first.what, What::Path(path) if path.len() == 100));
+        assert!(matches!(&first.what, RefusedTarget::Path(path) if path.len() == 100));
     }
 
     #[test]

@@ -23,7 +23,7 @@ pub fn run(
         return Ok(());
     };
     let version_4_path = table.pseudo().path_of(&export.path, table.exports());
-    let Some(by) = way(versions, export, version_4_path) else {
+    let Some(by) = proof_version(versions, export, version_4_path) else {
         bail!(
             "--prove tests versions 3, 4.1 and 4.2; none of these is served for {}",
             export.path_text()
@@ -37,14 +37,14 @@ pub fn run(
     let seen = connect(at)
         .map_err(anyhow::Error::from)
         .and_then(|client| match by {
-            Way::Mount(path) => Ok(prove::prove(client, path, local)?),
-            Way::Root(minor, path) => Ok(prove::prove_version_4(client, minor, path, local)?),
+            ProofVersion::Version3(path) => Ok(prove::prove(client, path, local)?),
+            ProofVersion::Version4(minor, path) => Ok(prove::prove_version_4(client, minor, path, local)?),
         })
         .with_context(|| format!("the test of {} over the network failed", export.path_text()))?;
     let entries = if seen.entries == 1 { "entry" } else { "entries" };
     let version = match by {
-        Way::Mount(_) => "3".to_owned(),
-        Way::Root(minor, _) => format!("4.{minor}"),
+        ProofVersion::Version3(_) => "3".to_owned(),
+        ProofVersion::Version4(minor, _) => format!("4.{minor}"),
     };
     let path = export.path_text();
     let mut line =
@@ -64,22 +64,22 @@ pub fn run(
 
 /// How the export is found.
 #[derive(Clone, Copy)]
-enum Way<'p> {
+enum ProofVersion<'p> {
     /// By MOUNT, for version 3.
-    Mount(&'p [u8]),
+    Version3(&'p [u8]),
     /// From the root, for a minor version of version 4.
-    Root(u32, &'p [u8]),
+    Version4(u32, &'p [u8]),
 }
 
 /// The newest version of those that this program can use as a client.
-fn way<'p>(
+fn proof_version<'p>(
     versions: &NfsVersions,
     export: &'p Export,
     version_4_path: Option<&'p [u8]>,
-) -> Option<Way<'p>> {
+) -> Option<ProofVersion<'p>> {
     let minor = versions.newest_minor().filter(|minor| *minor > 0);
-    let root = minor.zip(version_4_path).map(|(minor, path)| Way::Root(minor, path));
-    root.or_else(|| versions.has_v3().then_some(Way::Mount(&export.path)))
+    let root = minor.zip(version_4_path).map(|(minor, path)| ProofVersion::Version4(minor, path));
+    root.or_else(|| versions.has_v3().then_some(ProofVersion::Version3(&export.path)))
 }
 
 /// Connects from a reserved port, which an export with the option `secure` requires, if this process may.

@@ -165,16 +165,16 @@ fn beyond_window_scale(bytes: u32, server_wide: BufferSize) -> Option<String> {
 }
 
 fn open_connections(applied: &svc::Applied) -> Option<String> {
-    let svc::Applied { connections, as_wanted, cut_by_sysctl, cut_by_memory, cut_by_scale } =
+    let svc::Applied { connections, as_wanted, reduced_by_sysctl, reduced_by_memory, reduced_by_scale } =
         *applied;
     if connections == 0 {
         return None;
     }
     let mut text = format!("of {connections} open connections, {as_wanted} have the new size");
     for (count, why) in [
-        (cut_by_sysctl, "are limited by a sysctl"),
-        (cut_by_memory, "are limited because all buffers together must fit net.ipv4.tcp_mem"),
-        (cut_by_scale, "cannot use all of it before they reconnect"),
+        (reduced_by_sysctl, "are limited by a sysctl"),
+        (reduced_by_memory, "are limited because all buffers together must fit net.ipv4.tcp_mem"),
+        (reduced_by_scale, "cannot use all of it before they reconnect"),
     ] {
         if count > 0 {
             text.push_str(&format!(", {count} {why}"));

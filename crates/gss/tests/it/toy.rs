@@ -150,7 +150,7 @@ impl Blocking for Host {
 
 impl CallHost for Host {
     fn line(&self) -> Option<Box<dyn Line>> {
-        Some(Box::new(Way(self.0.clone())))
+        Some(Box::new(ReplyLine(self.0.clone())))
     }
 
     fn conn(&self) -> Option<ConnId> {
@@ -158,9 +158,9 @@ impl CallHost for Host {
     }
 }
 
-struct Way(Sender<Vec<u8>>);
+struct ReplyLine(Sender<Vec<u8>>);
 
-impl Line for Way {
+impl Line for ReplyLine {
     fn post(self: Box<Self>, reply: Writer, _: &Done) -> Posted {
         match self.0.send(reply.bytes().to_vec()) {
             Ok(()) => Posted::Sent,

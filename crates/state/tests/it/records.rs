@@ -4,7 +4,8 @@ use crate::model::Random;
 use crate::world::{address, name};
 use bowline_state::v4::Principal;
 use bowline_state::{
-    ClientName, HostName, MonitoredHost, Record, RecordedClient, Records, Recovery, Torn, Transport,
+    ClientName, HostName, MonitoredHost, Record, RecordedClient, Records, Recovery, TornRecord,
+    Transport,
 };
 
 fn host(random: &mut Random) -> MonitoredHost {
@@ -129,7 +130,7 @@ fn unknown_records_are_skipped_and_counted() {
     // a length that no record has is no reason to read on
     let read = Records::new(&[0, 0, 0, 0, 1, 2, 3, 4]);
     let mut read = read;
-    assert_eq!((read.next(), read.torn()), (None, Some(Torn::Length)));
+    assert_eq!((read.next(), read.torn()), (None, Some(TornRecord::Length)));
 }
 
 /// Rewritten at any moment, the store says the same now and after whatever follows.

@@ -70,7 +70,7 @@ impl BufferRules for SocketBufferSizes {
 /// Why a buffer is less than what was asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Cut {
+pub enum BufferReduction {
     /// `net.core.rmem_max` or `net.core.wmem_max`.
     Sysctl,
     /// What all connections together may have (`net.ipv4.tcp_mem`).
@@ -85,7 +85,7 @@ pub struct BufferInfo {
     /// What was asked for, as SO_RCVBUF and SO_SNDBUF count; `None`: the kernel's own sizing.
     pub wanted_bytes: Option<u32>,
     /// Why it is less.
-    pub cut: Option<Cut>,
+    pub reduced_by: Option<BufferReduction>,
 }
 
 /// What the buffers of all connections may hold and do hold.
@@ -105,11 +105,11 @@ pub struct Applied {
     /// Those with a buffer that is now as large as wanted.
     pub as_wanted: usize,
     /// Those held back by a sysctl.
-    pub cut_by_sysctl: usize,
+    pub reduced_by_sysctl: usize,
     /// Those held back by the budget.
-    pub cut_by_memory: usize,
+    pub reduced_by_memory: usize,
     /// Those held back by their window scale.
-    pub cut_by_scale: usize,
+    pub reduced_by_scale: usize,
 }
 
 /// What all connections share.
@@ -182,7 +182,7 @@ struct SideState {
     /// Whether we have ended the kernel's own sizing.
     fixed: bool,
     promise: BufferReservation,
-    cut: Option<Cut>,
+    reduced_by: Option<BufferReduction>,
 }
 
 impl ConnBuffers {
@@ -193,7 +193,7 @@ impl ConnBuffers {
             export: SocketBufferSize::UNSET,
             fixed: false,
             promise: BufferReservation { of: Arc::clone(&buffers.promised), bytes: 0 },
-            cut: None,
+            reduced_by: None,
         };
         Self {
             exports: AtomicU64::new(0),
@@ -203,7 +203,7 @@ impl ConnBuffers {
 
     /// Both sides, receiving first.
     pub fn info(&self) -> [BufferInfo; 2] {
-        let info = |held: &SideState| BufferInfo { wanted_bytes: held.wanted(), cut: held.cut };
+        let info = |held: &SideState| BufferInfo { wanted_bytes: held.wanted(), reduced_by: held.reduced_by };
         let held = lock(&self.sides);
         [info(&held[0]), info(&held[1])]
     }
@@ -308,7 +308,7 @@ impl Buffers {
             let _ = tcp::fix_buffer(stream.options(), Side::Receive, half);
             held.free(stream);
             stats.add(Counter::TcpBuffersCut, 1);
-            held.cut = Some(Cut::Memory);
+            held.reduced_by = Some(BufferReduction::Memory);
         }
     }
 
@@ -334,7 +334,7 @@ impl Buffers {
             let mut sides = lock(&buffers.sides);
             let mut changed = false;
             for (side, base) in sides.iter_mut().zip(bases) {
-                if side.base != base || side.cut.is_some() {
+                if side.base != base || side.reduced_by.is_some() {
                     changed |= side.base != base;
                     side.base = base;
                     side.apply(stream, stats);
@@ -357,11 +357,11 @@ impl Buffers {
 
 impl Applied {
     fn count(&mut self, changed: bool, held: &[SideState; 2]) {
-        let cut = |why| usize::from(held.iter().any(|held| held.cut == Some(why)));
-        self.cut_by_sysctl = self.cut_by_sysctl.saturating_add(cut(Cut::Sysctl));
-        self.cut_by_memory = self.cut_by_memory.saturating_add(cut(Cut::Memory));
-        self.cut_by_scale = self.cut_by_scale.saturating_add(cut(Cut::WindowScale));
-        let whole = changed && held.iter().all(|held| held.cut.is_none());
+        let reduced = |why| usize::from(held.iter().any(|held| held.reduced_by == Some(why)));
+        self.reduced_by_sysctl = self.reduced_by_sysctl.saturating_add(reduced(BufferReduction::Sysctl));
+        self.reduced_by_memory = self.reduced_by_memory.saturating_add(reduced(BufferReduction::Memory));
+        self.reduced_by_scale = self.reduced_by_scale.saturating_add(reduced(BufferReduction::WindowScale));
+        let whole = changed && held.iter().all(|held| held.reduced_by.is_none());
         self.as_wanted = self.as_wanted.saturating_add(usize::from(whole));
     }
 }
@@ -382,7 +382,7 @@ impl SideState {
 
     /// Lets the kernel size the buffer again. Its size stays, and so does what is reserved.
     fn free(&mut self, stream: &ByteStream) {
-        self.cut = None;
+        self.reduced_by = None;
         if self.fixed && tcp::free_buffer(stream.options(), self.side).is_ok() {
             self.fixed = false;
         }
@@ -391,7 +391,7 @@ impl SideState {
     /// Makes the buffer hold `bytes`, which the kernel doubles for its overhead. A failed system
     /// call means that the connection has ended.
     fn fix(&mut self, stream: &ByteStream, bytes: u32, stats: &WorkerStats) {
-        self.cut = None;
+        self.reduced_by = None;
         let wanted = u64::from(bytes).saturating_mul(2).min(KERNEL_BYTES_MAX);
         let Ok(memory) = tcp::memory(stream.options()) else { return };
         let now = u64::from(memory.max(self.side));
@@ -404,7 +404,7 @@ impl SideState {
             size = size / 4 * 2;
         }
         if size < wanted {
-            self.cut = Some(Cut::Memory);
+            self.reduced_by = Some(BufferReduction::Memory);
             stats.add(Counter::TcpBuffersCut, 1);
         }
         if size <= now {
@@ -417,7 +417,7 @@ impl SideState {
         self.fixed = true;
         let got = u64::from(memory.max(self.side));
         if got < size {
-            self.cut = Some(Cut::Sysctl);
+            self.reduced_by = Some(BufferReduction::Sysctl);
             stats.add(Counter::TcpBuffersClamped, 1);
             // Less than what is taken is always left.
             let _ = self.promise.resize(got);
@@ -431,12 +431,12 @@ impl SideState {
     /// Notes whether the window can describe a buffer of this size.
     fn check_window_scale(&mut self, stream: &ByteStream, bytes: u64) {
         if self.side == Side::Receive
-            && self.cut.is_none()
+            && self.reduced_by.is_none()
             && let Ok(info) = tcp::info(stream.options())
             && WINDOW_UNSCALED_MAX.checked_shl(info.window_scale.into()).unwrap_or(u64::MAX)
                 < bytes / 2
         {
-            self.cut = Some(Cut::WindowScale);
+            self.reduced_by = Some(BufferReduction::WindowScale);
         }
     }
 }

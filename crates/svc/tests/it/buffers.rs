@@ -128,14 +128,14 @@ fn the_budget_is_not_exceeded() {
     let done = toy.server.set_buffers(Box::new(receive(half)));
     let totals = toy.server.buffer_totals();
     assert!(totals.promised_bytes <= max, "{totals:?}");
-    if done.cut_by_sysctl > 0 {
+    if done.reduced_by_sysctl > 0 {
         assert!(!is_root(), "{done:?}: root goes beyond net.core.rmem_max");
         skip(Missing::Root, "net.core.rmem_max cuts before the budget does");
         return toy.stop();
     }
     // the window scale of connections that are open is for smaller buffers
-    let whole = done.as_wanted + done.cut_by_scale;
-    assert!(done.cut_by_memory >= 1 && whole >= 1, "{done:?}");
+    let whole = done.as_wanted + done.reduced_by_scale;
+    assert!(done.reduced_by_memory >= 1 && whole >= 1, "{done:?}");
     assert!(toy.counter(Counter::TcpBuffersCut) >= 1);
     let mut late = toy.client();
     assert!(late.call(1, NULL, &[]).is_empty(), "it is served all the same");

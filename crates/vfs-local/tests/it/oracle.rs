@@ -23,7 +23,7 @@ enum Op {
     Fifo(EntryPath),
     Write(EntryPath, u64, Vec<u8>),
     Read(EntryPath, u64, usize),
-    Cut(EntryPath, u64),
+    Truncate(EntryPath, u64),
     Mode(EntryPath, u32),
     Remove(EntryPath),
     Rmdir(EntryPath),
@@ -46,7 +46,7 @@ fn op() -> impl Strategy<Value = Op> {
         place().prop_map(Op::Fifo),
         (place(), 0..9000u64, data).prop_map(|(p, at, data)| Op::Write(p, at, data)),
         (place(), 0..9000u64, 0..200usize).prop_map(|(p, at, len)| Op::Read(p, at, len)),
-        (place(), 0..9000u64).prop_map(|(p, size)| Op::Cut(p, size)),
+        (place(), 0..9000u64).prop_map(|(p, size)| Op::Truncate(p, size)),
         (place(), 0..0o10000u32).prop_map(|(p, mode)| Op::Mode(p, mode)),
         place().prop_map(Op::Remove),
         place().prop_map(Op::Rmdir),
@@ -141,7 +141,7 @@ impl<'s> Side<'s> {
                 let done = backend.read(&cx, &self.find(place)?, *at, &mut data)?;
                 Ok(format!("{:?} {}", &data[..done.count], done.eof))
             }
-            Op::Cut(place, size) => {
+            Op::Truncate(place, size) => {
                 self.set(place, SetAttr { size: Some(*size), ..SetAttr::default() })
             }
             Op::Mode(place, mode) => {

@@ -22,12 +22,12 @@ pub(super) struct Replay {
     next: usize,
     data: Vec<u8>,
     /// What each slot does beside the list: in version 4 a CREATE opens the file, which is closed next.
-    slots: Vec<Beside>,
+    slots: Vec<OpenStep>,
     opens: bool,
 }
 
 #[derive(Clone, Copy)]
-enum Beside {
+enum OpenStep {
     Nothing,
     Creates,
     Closes(Fh),
@@ -39,7 +39,7 @@ impl Replay {
         let next = steps.len().saturating_mul(client).checked_div(plan.clients).unwrap_or(0);
         let longest = steps.iter().filter(|s| s.op == Op::Write).map(|s| s.count as usize).max();
         let data = vec![0x62; longest.unwrap_or(0).min(WRITE_MAX)];
-        let (slots, opens) = (vec![Beside::Nothing; plan.depth], plan.version.opens());
+        let (slots, opens) = (vec![OpenStep::Nothing; plan.depth], plan.version.opens());
         Self { file_set, next, data, slots, opens }
     }
 }
@@ -47,7 +47,7 @@ impl Replay {
 impl CallGenerator for Replay {
     fn next(&mut self, slot: usize) -> Option<Call<'_>> {
         let beside = self.slots.get_mut(slot)?;
-        if let Beside::Closes(file) = beside {
+        if let OpenStep::Closes(file) = beside {
             return Some(Call::Close(file));
         }
         let steps = &self.file_set.steps;
@@ -69,7 +69,7 @@ impl CallGenerator for Replay {
                 Call::Write(fh, step.offset, data, StableHow::Unstable, Opened::No)
             }
             Op::Create => {
-                *beside = Beside::Creates;
+                *beside = OpenStep::Creates;
                 Call::Create(fh, name)
             }
             Op::Remove => Call::Remove(fh, name),
@@ -83,8 +83,10 @@ impl CallGenerator for Replay {
     fn on_reply(&mut self, slot: usize, _: u32, body: &Body<'_>, data_counters: &mut DataCounters) {
         if let Some(beside) = self.slots.get_mut(slot) {
             *beside = match (&beside, body) {
-                (Beside::Creates, Body::Object(Some(file))) if self.opens => Beside::Closes(*file),
-                _ => Beside::Nothing,
+                (OpenStep::Creates, Body::Object(Some(file))) if self.opens => {
+                    OpenStep::Closes(*file)
+                }
+                _ => OpenStep::Nothing,
             };
         }
         match body {

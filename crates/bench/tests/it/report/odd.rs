@@ -32,7 +32,7 @@ pub fn named(name: &str) -> Findings {
         columns: vec![name.into()],
         rows: vec![vec![name.into()]],
     }];
-    f.targets = vec![Target { wish: name.into(), found: name.into(), held: true }];
+    f.targets = vec![Target { condition: name.into(), found: name.into(), held: true }];
     f.ratios = vec![Ratio {
         measure: name.into(),
         of: name.into(),

@@ -82,8 +82,8 @@ fn ratio(measure: &str, of: &str, to: &str, at: Option<f64>, median: f64) -> Rat
     Ratio { measure, of, to, at, median, low: median * 0.96, high: median * 1.05, rounds: 5 }
 }
 
-fn target(wish: &str, found: &str, held: bool) -> Target {
-    Target { wish: wish.into(), found: found.into(), held }
+fn target(condition: &str, found: &str, held: bool) -> Target {
+    Target { condition: condition.into(), found: found.into(), held }
 }
 
 fn trials(variants: &[&str], ats: &[Option<f64>], base: f64) -> Vec<Trial> {

@@ -20,7 +20,7 @@ use testing::{Missing, is_root, skip};
 const STEPS: u64 = 25;
 
 /// What came of a run.
-struct Cut {
+struct PowerCut {
     /// What was not there that had been promised.
     broken: Vec<String>,
     /// Blocks that had been written and not flushed when the power failed, and went.
@@ -36,7 +36,7 @@ enum Flushes {
 }
 
 /// Serves a new file system in a guest, with these options of the export, for so many calls.
-fn cut(fs: &str, options: &str, kind: &str, flushes: Flushes, steps: u64) -> Option<Cut> {
+fn cut(fs: &str, options: &str, kind: &str, flushes: Flushes, steps: u64) -> Option<PowerCut> {
     if !is_root() || !Path::new("/dev/net/tun").exists() {
         skip(Missing::Tun, "root and /dev/net/tun");
         return None;
@@ -76,13 +76,13 @@ fn cut(fs: &str, options: &str, kind: &str, flushes: Flushes, steps: u64) -> Opt
     let told = |what: &'static str| text.lines().filter_map(move |line| line.strip_prefix(what));
     let blocks_lost = told("looked at all copies; blocks that the disk lost: ").next();
     let blocks_lost = blocks_lost.unwrap().parse().unwrap();
-    Some(Cut { broken: told("lost: ").map(str::to_owned).collect(), blocks_lost })
+    Some(PowerCut { broken: told("lost: ").map(str::to_owned).collect(), blocks_lost })
 }
 
 fn nothing_is_lost(fs: &str, kind: &str) {
     let steps = std::env::var("STEPS").map_or(STEPS, |steps| steps.parse().unwrap());
     let Some(cut) = cut(fs, "sync", kind, Flushes::Done, steps) else { return };
-    let Cut { broken, blocks_lost } = cut;
+    let PowerCut { broken, blocks_lost } = cut;
     assert!(broken.is_empty(), "{} promises broken, the first {}", broken.len(), broken[0]);
     assert!(blocks_lost > 0, "the disk has lost nothing: that shows little");
 }

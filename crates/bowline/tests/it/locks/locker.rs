@@ -19,7 +19,7 @@ const LEN: u64 = 10;
 
 /// The ways to a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Way {
+pub enum LockApi {
     Nlm4Tcp,
     Nlm4Udp,
     Nlm1,
@@ -28,10 +28,16 @@ pub enum Way {
     Ofd,
 }
 
-pub const WAYS: [Way; 6] =
-    [Way::Nlm4Tcp, Way::Nlm4Udp, Way::Nlm1, Way::Nlm3Messages, Way::Posix, Way::Ofd];
+pub const LOCK_APIS: [LockApi; 6] = [
+    LockApi::Nlm4Tcp,
+    LockApi::Nlm4Udp,
+    LockApi::Nlm1,
+    LockApi::Nlm3Messages,
+    LockApi::Posix,
+    LockApi::Ofd,
+];
 
-impl Way {
+impl LockApi {
     pub const fn is_client(self) -> bool {
         !matches!(self, Self::Posix | Self::Ofd)
     }
@@ -68,9 +74,13 @@ pub struct Local {
 }
 
 impl Local {
-    fn new(way: Way, path: &PathBuf) -> Self {
+    fn new(api: LockApi, path: &PathBuf) -> Self {
         let mut command = Command::new("python3");
-        command.args(["-c", PROGRAM]).arg(path).arg(if way == Way::Ofd { "ofd" } else { "posix" });
+        command.args(["-c", PROGRAM]).arg(path).arg(if api == LockApi::Ofd {
+            "ofd"
+        } else {
+            "posix"
+        });
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let (send, answers) = channel();
@@ -109,7 +119,7 @@ enum Means {
 
 /// Somebody who locks ten bytes.
 pub struct Locker {
-    way: Way,
+    api: LockApi,
     name: &'static [u8],
     file: Vec<u8>,
     /// The first byte of the lock.
@@ -124,35 +134,35 @@ const fn kind(exclusive: bool) -> &'static str {
 }
 
 impl Locker {
-    pub fn new(way: Way, name: &'static [u8], shared: &Shared, start: u64) -> Self {
+    pub fn new(api: LockApi, name: &'static [u8], shared: &Shared, start: u64) -> Self {
         let addr = ([127, 0, 0, 1], shared.server.port).into();
         let (file, path) = (shared.file.clone(), shared.path());
-        let means = Self::means(way, addr, &path);
-        Self { way, name, file, start, addr, path, means }
+        let means = Self::means(api, addr, &path);
+        Self { api, name, file, start, addr, path, means }
     }
 
-    fn means(way: Way, addr: SocketAddr, path: &PathBuf) -> Means {
+    fn means(api: LockApi, addr: SocketAddr, path: &PathBuf) -> Means {
         let nlm = |client: client::Result<Client>, version| {
             let mut client = Box::new(client.unwrap());
             client.set_identity(Some(Identity::root()));
             Means::Nlm { client, version }
         };
-        match way {
-            Way::Nlm4Tcp => nlm(Client::tcp(addr, TIMEOUT), 4),
-            Way::Nlm4Udp => nlm(Client::udp(addr, TIMEOUT), 4),
-            Way::Nlm1 => nlm(Client::udp(addr, TIMEOUT), 1),
-            Way::Nlm3Messages => Means::Messages(NlmMessages::new(addr, TIMEOUT).unwrap()),
-            Way::Posix | Way::Ofd => Means::Local(Local::new(way, path)),
+        match api {
+            LockApi::Nlm4Tcp => nlm(Client::tcp(addr, TIMEOUT), 4),
+            LockApi::Nlm4Udp => nlm(Client::udp(addr, TIMEOUT), 4),
+            LockApi::Nlm1 => nlm(Client::udp(addr, TIMEOUT), 1),
+            LockApi::Nlm3Messages => Means::Messages(NlmMessages::new(addr, TIMEOUT).unwrap()),
+            LockApi::Posix | LockApi::Ofd => Means::Local(Local::new(api, path)),
         }
     }
 
     /// Ends it without a word, and begins anew: a new connection, or a new process.
     pub fn end_and_begin(&mut self) {
-        self.means = Self::means(self.way, self.addr, &self.path);
+        self.means = Self::means(self.api, self.addr, &self.path);
     }
 
     pub const fn is_client(&self) -> bool {
-        self.way.is_client()
+        self.api.is_client()
     }
 
     /// Runs one NLM request of its range.

@@ -3,7 +3,7 @@
 //!
 //! `LOCK_MATRIX=full` has every mode for every way of letting go, and not only write against write for all but unlock.
 
-use super::locker::{Locker, Shared, WAYS, server};
+use super::locker::{LOCK_APIS, Locker, Shared, server};
 use proto::nsm::{self, Notify};
 use rpc::{AuthSys, Request};
 use std::net::{Ipv4Addr, UdpSocket};
@@ -123,12 +123,12 @@ const NAMES: [(&[u8], &[u8]); 6] = [
 
 /// All cells of one way to hold; how many there are.
 fn cells_of(shared: &Shared, number: usize, full: bool) -> usize {
-    let (holds, start) = (WAYS[number], 100 * (1 + number as u64));
+    let (holds, start) = (LOCK_APIS[number], 100 * (1 + number as u64));
     let (name, asker) = NAMES[number];
     let mut matrix = Matrix { shared, name, boots: 100, cells: 0 };
     let mut a = Locker::new(holds, name, shared, start);
     // of two programs of this machine neither comes by the server
-    for asked in WAYS.into_iter().filter(|asked| holds.is_client() || asked.is_client()) {
+    for asked in LOCK_APIS.into_iter().filter(|asked| holds.is_client() || asked.is_client()) {
         let mut b = Locker::new(asked, asker, shared, start);
         // the machine of a local program is the server's
         let has = |lets_go: &LetsGo| holds.is_client() || *lets_go != LetsGo::PowerOff;
@@ -158,10 +158,10 @@ fn a_held_lock_excludes_all_others_until_it_is_released() {
     let cells: Vec<usize> = std::thread::scope(|scope| {
         let shared = &shared;
         let start = |number| scope.spawn(move || cells_of(shared, number, full));
-        let threads: Vec<_> = (0..WAYS.len()).map(start).collect();
+        let threads: Vec<_> = (0..LOCK_APIS.len()).map(start).collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     });
     let (client, program) = if full { (6 * 64, 4 * 48) } else { (6 * 28, 4 * 24) };
-    assert_eq!(cells, WAYS.map(|holds| if holds.is_client() { client } else { program }));
+    assert_eq!(cells, LOCK_APIS.map(|holds| if holds.is_client() { client } else { program }));
     assert_eq!(shared.rows().as_array().unwrap().len(), 0, "nothing stays behind");
 }

@@ -6,14 +6,14 @@ mod matrix;
 mod restarts;
 
 use crate::rig::text;
-use locker::{Locker, Way, server};
+use locker::{LockApi, Locker, server};
 use proto::nlm::Status;
 
 #[test]
 fn the_operator_can_list_and_release_locks() {
     let Some(server) = server() else { return };
-    let mut a = Locker::new(Way::Nlm4Tcp, b"holder", &server, 10);
-    let mut b = Locker::new(Way::Nlm4Udp, b"asker", &server, 10);
+    let mut a = Locker::new(LockApi::Nlm4Tcp, b"holder", &server, 10);
+    let mut b = Locker::new(LockApi::Nlm4Udp, b"asker", &server, 10);
     assert!(a.lock(true));
     assert_eq!(b.ask(false, true), Status::Blocked);
     let rows = server.rows();
@@ -43,8 +43,8 @@ fn the_operator_can_list_and_release_locks() {
 #[test]
 fn locks_survive_a_reload() {
     let Some(server) = server() else { return };
-    let mut a = Locker::new(Way::Nlm4Tcp, b"holder", &server, 10);
-    let mut b = Locker::new(Way::Ofd, b"asker", &server, 10);
+    let mut a = Locker::new(LockApi::Nlm4Tcp, b"holder", &server, 10);
+    let mut b = Locker::new(LockApi::Ofd, b"asker", &server, 10);
     assert!(a.lock(true));
     assert!(server.server.ask(&["reload"]).status.success());
     assert!(!b.lock(false));

@@ -1,11 +1,11 @@
 //! The rest of the matrix: what holds over the end of the server, of a connection, and of an export.
 
-use super::locker::{Locker, Shared, WAYS, Way, server};
+use super::locker::{LOCK_APIS, LockApi, Locker, Shared, server};
 use crate::rig::text;
 use proto::nlm::Status;
 
 const NAMES: [&[u8]; 6] = [b"holder0", b"holder1", b"holder2", b"holder3", b"holder4", b"holder5"];
-const ASKERS: [Way; 6] = WAYS;
+const ASKERS: [LockApi; 6] = LOCK_APIS;
 
 /// The first byte of what the holder of each way has.
 const fn start_of(number: usize) -> u64 {
@@ -13,15 +13,16 @@ const fn start_of(number: usize) -> u64 {
 }
 
 fn holders(shared: &Shared) -> Vec<Locker> {
-    let new =
-        |(number, way): (usize, &Way)| Locker::new(*way, NAMES[number], shared, start_of(number));
-    WAYS.iter().enumerate().map(new).collect()
+    let new = |(number, api): (usize, &LockApi)| {
+        Locker::new(*api, NAMES[number], shared, start_of(number))
+    };
+    LOCK_APIS.iter().enumerate().map(new).collect()
 }
 
 /// Each way asks for what each holder has.
 fn nobody_gets_it(shared: &Shared) {
     for asked in ASKERS {
-        for (number, holds) in WAYS.iter().enumerate() {
+        for (number, holds) in LOCK_APIS.iter().enumerate() {
             if asked.is_client() || holds.is_client() {
                 let mut b = Locker::new(asked, b"asker", shared, start_of(number));
                 assert!(!b.test(true), "{holds:?} holds, {asked:?} asks");
@@ -41,7 +42,7 @@ fn locks_outlive(end: impl Fn(&mut Shared)) {
     nobody_gets_it(&shared);
     end(&mut shared);
     shared.server.start_again();
-    let mut b = Locker::new(Way::Nlm4Udp, b"stranger", &shared, start_of(0));
+    let mut b = Locker::new(LockApi::Nlm4Udp, b"stranger", &shared, start_of(0));
     assert_eq!(b.ask(true, false), Status::DeniedGracePeriod);
     assert_eq!(b.ask(true, true), Status::DeniedGracePeriod, "nobody may wait either");
     assert_eq!(b.reclaim(true), Status::Denied, "it held nothing");
@@ -53,7 +54,7 @@ fn locks_outlive(end: impl Fn(&mut Shared)) {
     nobody_gets_it(&shared);
     for (number, a) in all.iter_mut().enumerate() {
         a.unlock();
-        let mut b = Locker::new(Way::Nlm3Messages, b"asker", &shared, start_of(number));
+        let mut b = Locker::new(LockApi::Nlm3Messages, b"asker", &shared, start_of(number));
         assert!(b.gets(true));
         b.unlock();
     }
@@ -77,7 +78,7 @@ fn locks_of_all_protocols_survive_a_restart() {
 fn locks_survive_a_connection_loss() {
     let Some(shared) = server() else { return };
     for asked in ASKERS {
-        for holds in WAYS.into_iter().filter(|way| way.is_client()) {
+        for holds in LOCK_APIS.into_iter().filter(|api| api.is_client()) {
             let mut a = Locker::new(holds, b"holder", &shared, 10);
             let mut b = Locker::new(asked, b"asker", &shared, 10);
             assert!(a.gets(true));
@@ -95,10 +96,10 @@ fn locks_survive_a_connection_loss() {
 #[test]
 fn removing_an_export_releases_its_locks() {
     let Some(shared) = server() else { return };
-    for holds in WAYS.into_iter().filter(|way| way.is_client()) {
+    for holds in LOCK_APIS.into_iter().filter(|api| api.is_client()) {
         let mut a = Locker::new(holds, b"holder", &shared, 10);
-        let mut waits = Locker::new(Way::Nlm4Udp, b"asker", &shared, 10);
-        let mut local = Locker::new(Way::Ofd, b"", &shared, 10);
+        let mut waits = Locker::new(LockApi::Nlm4Udp, b"asker", &shared, 10);
+        let mut local = Locker::new(LockApi::Ofd, b"", &shared, 10);
         assert!(a.gets(true));
         waits.begin_waiting(true);
         assert!(!local.lock(false));
@@ -108,7 +109,7 @@ fn removing_an_export_releases_its_locks() {
         local.unlock();
         assert_eq!(shared.rows().as_array().unwrap().len(), 0);
         let refused = a.ask(true, false);
-        let version = if matches!(holds, Way::Nlm4Tcp | Way::Nlm4Udp) { 4 } else { 3 };
+        let version = if matches!(holds, LockApi::Nlm4Tcp | LockApi::Nlm4Udp) { 4 } else { 3 };
         // versions below 4 have no word for a handle of nothing
         let expected = if version == 4 { Status::StaleHandle } else { Status::DeniedNoLocks };
         assert_eq!(refused, expected, "{holds:?}");
