@@ -67,18 +67,21 @@ pub(super) struct Missing {
     pub(super) bars: usize,
 }
 
-/// A plot as an SVG document of its own, with its style inside: it follows the light or dark theme of
-/// the viewer.
+/// A plot as an SVG document of its own, with its style and background inside: it follows the light or dark theme of
+/// the viewer, whatever the page around it does.
 pub fn figure(plot: &Plot) -> String {
-    let drawn = draw(plot, WIDE);
-    match drawn.split_once('\n') {
-        Some((head, rest)) => format!("{head}\n<style>{STYLE}</style>\n{rest}"),
-        None => drawn,
-    }
+    let (svg, height, label) = drawn(plot, WIDE);
+    svg.finish_alone(STYLE, (WIDE.class, WIDE.width, height), &label)
 }
 
 /// A plot as an SVG for a page that has [`STYLE`].
 pub(super) fn draw(plot: &Plot, room: Room) -> String {
+    let (svg, height, label) = drawn(plot, room);
+    svg.finish((room.class, room.width, height), &label)
+}
+
+/// The drawing, its height, and a text that says what it shows.
+fn drawn(plot: &Plot, room: Room) -> (Svg, f64, String) {
     let mut canvas = Canvas { svg: Svg::default(), room, y: 4.0, missing: Missing::default() };
     let shown = plot.series.get(..plot.series.len().min(MAX_SERIES)).unwrap_or_default();
     canvas.missing.series = plot.series.len() - shown.len();
@@ -88,8 +91,7 @@ pub(super) fn draw(plot: &Plot, room: Room) -> String {
     if let Some(place) = single_x(plot) {
         bars_of_single_points(&mut canvas, plot, (shown, &names), place);
         remarks(&mut canvas);
-        let label = format!("{}: {}", plot.title, names.join(", "));
-        return canvas.svg.finish(room.class, room.width, canvas.y + 4.0, &label);
+        return finished(canvas, plot, &names);
     }
     let as_bars = matches!(plot.shape, Shape::StackedBars | Shape::GroupedBars);
     legend(&mut canvas, &names, &styles, as_bars);
@@ -100,8 +102,12 @@ pub(super) fn draw(plot: &Plot, room: Room) -> String {
         }
     }
     remarks(&mut canvas);
+    finished(canvas, plot, &names)
+}
+
+fn finished(canvas: Canvas, plot: &Plot, names: &[&str]) -> (Svg, f64, String) {
     let label = format!("{}: {}", plot.title, names.join(", "));
-    canvas.svg.finish(room.class, room.width, canvas.y + 4.0, &label)
+    (canvas.svg, canvas.y + 4.0, label)
 }
 
 /// The x of a plot whose lines are all single points at the same x.

@@ -5,6 +5,9 @@
 
 use std::fmt::Write as _;
 
+/// Around a picture that is a document of its own, in pixels.
+const MARGIN: f64 = 12.0;
+
 /// Text as it is allowed in an element or between the quotes of an attribute; characters that XML
 /// cannot represent become U+FFFD.
 pub(super) fn escaped(text: &str) -> String {
@@ -96,17 +99,31 @@ impl Svg {
         );
     }
 
-    /// The whole picture.
-    pub(super) fn finish(self, class: &str, width: f64, height: f64, label: &str) -> String {
+    /// The whole picture, of a class, width and height, as an element of a page.
+    pub(super) fn finish(self, size: (&str, f64, f64), label: &str) -> String {
+        self.element(size, 0.0, "", label)
+    }
+
+    /// The same as a document: with its style, and on a background with a margin.
+    pub(super) fn finish_alone(self, style: &str, size: (&str, f64, f64), label: &str) -> String {
+        let (_, width, height) = size;
+        let paper = rectangle(-MARGIN, -MARGIN, width + 2.0 * MARGIN, height + 2.0 * MARGIN);
+        let head = format!("<style>{style}</style>\n<path class=\"paper\" d=\"{paper}\"/>\n");
+        self.element(size, MARGIN, &head, label)
+    }
+
+    fn element(
+        self,
+        (class, width, height): (&str, f64, f64),
+        margin: f64,
+        head: &str,
+        label: &str,
+    ) -> String {
+        let (wide, high) = (px(width + 2.0 * margin), px(height + 2.0 * margin));
+        let (corner, label, body) = (px(-margin), escaped(label), self.body);
         format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"{class}\" viewBox=\"0 0 {} {}\" \
-             width=\"{}\" height=\"{}\" role=\"img\" aria-label=\"{}\">\n{}</svg>\n",
-            px(width),
-            px(height),
-            px(width),
-            px(height),
-            escaped(label),
-            self.body
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"{class}\" viewBox=\"{corner} {corner} {wide} {high}\" \
+             width=\"{wide}\" height=\"{high}\" role=\"img\" aria-label=\"{label}\">\n{head}{body}</svg>\n"
         )
     }
 }

@@ -281,6 +281,7 @@ fn a_single_figure_contains_its_style() {
         let drawn = figure(plot);
         check(&drawn);
         assert!(drawn.contains("<style>") && drawn.contains("prefers-color-scheme: dark"));
+        assert!(drawn.contains("class=\"paper\""), "it has a background, whatever is behind it");
     }
 }
 
