@@ -25,6 +25,7 @@ function scaled(value, base, units) {
 }
 const count = (value) => value === 0 ? "0" : value < 10000 ? value.toFixed(value < 10 && !Number.isInteger(value) ? 1 : 0)
   : scaled(value, 1000, ["", "k", "M", "G", "T"]);
+const plural = (value, noun) => count(value) + " " + noun + (value === 1 ? "" : "s");
 const bytes = (value) => scaled(value, 1024, ["B", "KiB", "MiB", "GiB", "TiB", "PiB"]);
 const rate = (value) => bytes(value) + "/s";
 const time = (ns) => ns === null || ns === undefined ? "" : scaled(ns / 1000, 1000, ["µs", "ms", "s"]);
@@ -159,9 +160,10 @@ function overview({ rates }) {
     pair("Memory", bytes(server.memory_bytes)));
   const waits = server.waits;
   $("waits").replaceChildren(
-    pair("Disk", waits.disk_calls === 0 ? "no call" : `${count(waits.disk_calls)} calls, ${age(waits.disk_oldest_ms / 1000)}`),
-    pair("Share of an export", count(waits.share_calls) + " calls"), pair("A thread", count(waits.threads)),
-    pair("Lock of another client", count(waits.lock_requests) + " requests"));
+    pair("Disk", waits.disk_calls === 0 ? "no call" : `${plural(waits.disk_calls, "call")}, oldest ${time(waits.disk_oldest_ms * 1e6)}`),
+    pair("Share of an export", plural(waits.share_calls, "call")), pair("A thread", count(waits.threads)),
+    pair("The network or the client", plural(waits.network_connections, "connection")),
+    pair("Lock of another client", plural(waits.lock_requests, "request")));
 }
 
 // What a chart shows at least, in seconds.

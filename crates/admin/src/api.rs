@@ -9,6 +9,7 @@ mod exporting;
 mod reports;
 mod state;
 
+use crate::rates::ConnActivity;
 pub use diagnosis::{ExplainQuestion, ExplainStep, Explanation, RefusalRow};
 pub use exporting::ExportChange;
 pub use reports::ReportRow;
@@ -403,6 +404,9 @@ pub struct ClientRow {
 /// One connection.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConnRow {
+    /// Its number; rises with each connection.
+    #[serde(default)]
+    pub id: u64,
     /// The client's end.
     pub peer: String,
     /// The server's end.
@@ -625,8 +629,11 @@ pub struct Sample {
     pub exports: Vec<ExportSample>,
     /// The clients.
     pub clients: Vec<ClientRow>,
-    /// The connections, if they were asked for.
+    /// The connections that were asked for.
     pub conns: Vec<ConnRow>,
+    /// What all connections do; for rates within the server only.
+    #[serde(skip)]
+    pub activity: Vec<ConnActivity>,
     /// The pools of threads.
     pub pools: Vec<PoolRow>,
     /// Calls that sleep in a file system now or, if connections were watched, did in that time, the longest first.

@@ -9,6 +9,8 @@ use crate::api::{
     ReportRow, Sample, SessionRow, SettingRow, SocketRow, Status,
 };
 use crate::exposition::Format;
+use crate::rates::ConnActivity;
+use std::collections::HashSet;
 
 /// A valid request that failed; the text says why and what to do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -31,8 +33,11 @@ pub trait Control: Send + Sync {
     fn pools(&self) -> Vec<PoolRow>;
     /// Procedures that have been called.
     fn ops(&self) -> Vec<OpRow>;
-    /// All counters at one moment; with the connections if asked for.
-    fn sample(&self, conns: bool) -> Sample;
+    /// What the connections do, in no order: read without asking the kernel.
+    fn conn_activity(&self) -> Vec<ConnActivity>;
+    /// All counters at one moment; if numbers of connections are given, with the state of these, which are watched for a
+    /// quarter of a second.
+    fn sample(&self, conns: Option<&HashSet<u64>>) -> Sample;
     /// The metrics as text.
     fn metrics(&self, format: Format) -> String;
     /// The token that lets the web page change settings. Only the control socket gives it.
@@ -106,11 +111,32 @@ pub mod tests {
         ReportRow, Sample, SessionRow, SettingRow, SocketRow, Status,
     };
     use crate::exposition::Format;
+    use crate::rates::ConnActivity;
+    use std::collections::HashSet;
+    use std::sync::Mutex;
+    use std::sync::atomic::{AtomicU64, Ordering};
 
-    /// A server that does nothing.
-    pub struct EmptyServer;
+    /// A server that does nothing but to have connections.
+    #[derive(Default)]
+    pub struct TestServer {
+        /// What they do now.
+        pub conns: Mutex<Vec<ConnActivity>>,
+        /// Seconds since its start: one more with each sample.
+        pub seconds: AtomicU64,
+    }
 
-    impl Control for EmptyServer {
+    impl TestServer {
+        fn conn_row(conn: &ConnActivity) -> ConnRow {
+            let row = serde_json::json!({
+                "id": conn.id, "peer": format!("{}:700", conn.client), "local": "192.0.2.1:2049", "pool": 0, "age_s": 9,
+                "idle_s": 0, "calls": conn.calls, "bytes_in": conn.bytes_in, "bytes_out": conn.bytes_out,
+                "in_flight": conn.in_flight, "unsent_bytes": conn.unsent_bytes,
+            });
+            serde_json::from_value(row).unwrap()
+        }
+    }
+
+    impl Control for TestServer {
         fn status(&self) -> Status {
             Status::default()
         }
@@ -132,8 +158,20 @@ pub mod tests {
         fn ops(&self) -> Vec<OpRow> {
             Vec::new()
         }
-        fn sample(&self, _: bool) -> Sample {
-            Sample::default()
+        fn conn_activity(&self) -> Vec<ConnActivity> {
+            self.conns.lock().unwrap().clone()
+        }
+        fn sample(&self, conns: Option<&HashSet<u64>>) -> Sample {
+            let activity = self.conn_activity();
+            let chosen = |conn: &&ConnActivity| conns.is_some_and(|ids| ids.contains(&conn.id));
+            let mut sample = Sample {
+                at_ms: 1000 * self.seconds.fetch_add(1, Ordering::Relaxed),
+                conns: activity.iter().filter(chosen).map(Self::conn_row).collect(),
+                ..Sample::default()
+            };
+            sample.status.calls = activity.iter().map(|conn| conn.calls).sum();
+            sample.activity = activity;
+            sample
         }
         fn set(&self, key: &str, _: &str) -> Result<Changed, Refused> {
             Err(Refused(key.to_owned()))

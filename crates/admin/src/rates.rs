@@ -2,11 +2,17 @@
 //!
 //! Counters of what came or went in between begin at 0, and none runs backwards, even if the server was restarted.
 
+mod watched_conns;
+
+pub use watched_conns::ConnActivity;
+
+use crate::Control;
 use crate::api::{
     ClientRow, ConnRow, ExportSample, Histogram, OpSample, PoolRow, Sample, SleepingCallRow,
 };
 use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
+use std::cmp::Ordering;
+use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
 
 /// The figures of one interval.
@@ -76,7 +82,7 @@ impl Waits {
             disk_oldest_ms: blocked.iter().map(|export| export.oldest_ms).max().unwrap_or(0),
             share_calls: blocked.iter().map(|export| export.waiting).sum(),
             threads: sample.pools.iter().map(|pool| pool.queued).sum(),
-            network_connections: sample.conns.iter().filter(|conn| conn.unsent_bytes > 0).count()
+            network_connections: sample.activity.iter().filter(|conn| conn.unsent_bytes > 0).count()
                 as u64,
             lock_requests: sample.lock_requests_waiting,
         }
@@ -110,39 +116,37 @@ const BLOCKED_MS: u64 = 2000;
 impl Rates {
     /// The figures of the time between two samples.
     pub fn between(before: &Sample, after: &Sample) -> Self {
+        Self::busiest(before, after, usize::MAX).0
+    }
+
+    /// The figures of the time between two samples, of each kind so many rows, the busiest; and how many were left out.
+    pub fn busiest(before: &Sample, after: &Sample, rows: usize) -> (Self, Hidden) {
         // another server, which began anew
         let none = Sample::default();
         let before = if before.status.pid == after.status.pid { before } else { &none };
         let interval_s = after.at_ms.saturating_sub(before.at_ms).max(1) as f64 / 1000.0;
         let per = PerSecond(interval_s);
-        let operations = operations(before, after, per);
-        Self {
+        let rates = Self {
             interval_s,
             total: total(before, after, per),
             server: server(after),
-            clients: clients(before, after, per),
-            exports: exports(before, after, per),
-            operations,
-            connections: connections(before, after, per),
+            clients: clients(before, after, per, rows),
+            exports: exports(before, after, per, rows),
+            operations: operations(before, after, per, rows),
+            connections: connections(before, after, per, rows),
             pools: pools(before, after, per),
-            calls: after.sleeping.iter().map(|call| sleeping(call, 0)).collect(),
-        }
-    }
-
-    /// Keeps the first rows of each kind; how many were left out.
-    pub fn keep(&mut self, rows: usize) -> Hidden {
-        let cut = |list: &mut Vec<Row>| {
-            let hidden = list.len().saturating_sub(rows);
-            list.truncate(rows);
-            hidden
+            calls: after.sleeping.iter().take(rows).map(|call| sleeping(call, 0)).collect(),
         };
-        Hidden {
-            clients: cut(&mut self.clients),
-            exports: cut(&mut self.exports),
-            operations: cut(&mut self.operations),
-            connections: cut(&mut self.connections),
-            calls: cut(&mut self.calls),
-        }
+        // connections that were not watched have no row
+        let watched = if after.conns.is_empty() { 0 } else { after.activity.len() };
+        let hidden = Hidden {
+            clients: after.clients.len() - rates.clients.len(),
+            exports: after.exports.len() - rates.exports.len(),
+            operations: after.ops.len() - rates.operations.len(),
+            connections: watched.saturating_sub(rates.connections.len()),
+            calls: after.sleeping.len() - rates.calls.len(),
+        };
+        (rates, hidden)
     }
 }
 
@@ -218,10 +222,11 @@ fn op_key(op: &OpSample) -> (String, u32, String) {
     (op.program.clone(), op.version, op.procedure.clone())
 }
 
-fn operations(before: &Sample, after: &Sample, per: PerSecond) -> Vec<Row> {
+fn operations(before: &Sample, after: &Sample, per: PerSecond, rows: usize) -> Vec<Row> {
     let known: HashMap<_, _> = before.ops.iter().map(|op| (op_key(op), op)).collect();
+    let old = |op: &OpSample| known.get(&op_key(op)).copied();
     let row = |op: &OpSample| {
-        let old = known.get(&op_key(op)).copied();
+        let old = old(op);
         let was = |of: fn(&OpSample) -> u64| old.map_or(0, of);
         let mut calls = Calls::default();
         calls.add(&op.latency, old.map(|op| &op.latency));
@@ -236,13 +241,16 @@ fn operations(before: &Sample, after: &Sample, per: PerSecond) -> Vec<Row> {
             note: format!("{} in all", crate::count(op.calls)),
         }
     };
-    sorted(after.ops.iter().map(row).collect())
+    let calls_per_s = |op: &OpSample| per.of(old(op).map_or(0, |old| old.calls), op.calls);
+    let by_name = |one: &OpSample, other: &OpSample| op_key(one).cmp(&op_key(other));
+    busiest(&after.ops, rows, calls_per_s, by_name).into_iter().map(row).collect()
 }
 
-fn exports(before: &Sample, after: &Sample, per: PerSecond) -> Vec<Row> {
+fn exports(before: &Sample, after: &Sample, per: PerSecond, rows: usize) -> Vec<Row> {
     let known: HashMap<_, _> = before.exports.iter().map(|e| (e.path.as_str(), e)).collect();
+    let old = |export: &ExportSample| known.get(export.path.as_str()).copied();
     let row = |export: &ExportSample| {
-        let old = known.get(export.path.as_str()).copied();
+        let old = old(export);
         let was = |of: fn(&ExportSample) -> u64| old.map_or(0, of);
         let mut calls = Calls::default();
         calls.add(&export.latency, old.map(|export| &export.latency));
@@ -265,14 +273,18 @@ fn exports(before: &Sample, after: &Sample, per: PerSecond) -> Vec<Row> {
             note: blocked.into_iter().chain(refused).collect::<Vec<_>>().join("; "),
         }
     };
-    sorted(after.exports.iter().map(row).collect())
+    let calls_per_s =
+        |export: &ExportSample| per.of(old(export).map_or(0, |e| e.calls), export.calls);
+    let by_name = |one: &ExportSample, other: &ExportSample| one.path.cmp(&other.path);
+    busiest(&after.exports, rows, calls_per_s, by_name).into_iter().map(row).collect()
 }
 
-fn clients(before: &Sample, after: &Sample, per: PerSecond) -> Vec<Row> {
+fn clients(before: &Sample, after: &Sample, per: PerSecond, rows: usize) -> Vec<Row> {
     let known: HashMap<_, _> = before.clients.iter().map(|c| (c.address.as_str(), c)).collect();
     let limits = limits(before, after);
+    let old = |client: &ClientRow| known.get(client.address.as_str()).copied();
     let row = |client: &ClientRow| {
-        let old = known.get(client.address.as_str()).copied();
+        let old = old(client);
         let was = |of: fn(&ClientRow) -> u64| old.map_or(0, of);
         let udp = per.of(was(|c| c.udp_calls), client.udp_calls);
         let conns = match (client.connections, udp > 0.0) {
@@ -296,17 +308,24 @@ fn clients(before: &Sample, after: &Sample, per: PerSecond) -> Vec<Row> {
             ..Row::default()
         }
     };
-    sorted(after.clients.iter().map(row).collect())
+    let calls_per_s = |client: &ClientRow| per.of(old(client).map_or(0, |c| c.calls), client.calls);
+    let by_name = |one: &ClientRow, other: &ClientRow| one.address.cmp(&other.address);
+    busiest(&after.clients, rows, calls_per_s, by_name).into_iter().map(row).collect()
 }
 
-fn connections(before: &Sample, after: &Sample, per: PerSecond) -> Vec<Row> {
-    let known: HashMap<_, _> =
-        before.conns.iter().map(|c| ((c.peer.as_str(), c.local.as_str()), c)).collect();
+/// What the watched connections had done before, by number.
+fn activity_before<'s>(before: &'s Sample, after: &Sample) -> HashMap<u64, &'s ConnActivity> {
+    let watched: HashSet<u64> = after.conns.iter().map(|conn| conn.id).collect();
+    let known = before.activity.iter().filter(|conn| watched.contains(&conn.id));
+    known.map(|conn| (conn.id, conn)).collect()
+}
+
+/// Those that were watched.
+fn connections(before: &Sample, after: &Sample, per: PerSecond, rows: usize) -> Vec<Row> {
+    let known = activity_before(before, after);
     let row = |conn: &ConnRow| {
-        // a younger one with the same ends is another connection
-        let old = known.get(&(conn.peer.as_str(), conn.local.as_str())).copied();
-        let old = old.filter(|old| old.age_s <= conn.age_s);
-        let was = |of: fn(&ConnRow) -> u64| old.map_or(0, of);
+        let old = known.get(&conn.id).copied();
+        let was = |of: fn(&ConnActivity) -> u64| old.map_or(0, of);
         Row {
             name: conn.peer.clone(),
             calls_per_s: per.of(was(|c| c.calls), conn.calls),
@@ -316,18 +335,20 @@ fn connections(before: &Sample, after: &Sample, per: PerSecond) -> Vec<Row> {
             ..Row::default()
         }
     };
-    sorted(after.conns.iter().map(row).collect())
+    let calls = |conn: &ConnRow| known.get(&conn.id).map_or(0, |old| old.calls);
+    let calls_per_s = |conn: &ConnRow| per.of(calls(conn), conn.calls);
+    let by_name = |one: &ConnRow, other: &ConnRow| one.peer.cmp(&other.peer);
+    busiest(&after.conns, rows, calls_per_s, by_name).into_iter().map(row).collect()
 }
 
 /// What limits the busiest connection of each client, by address; nothing of those that are idle.
 fn limits(before: &Sample, after: &Sample) -> HashMap<String, String> {
-    let known: HashMap<_, _> =
-        before.conns.iter().map(|c| ((c.peer.as_str(), c.local.as_str()), c)).collect();
+    let known = activity_before(before, after);
     let mut busiest: HashMap<String, ((bool, u64), &ConnRow)> = HashMap::new();
     let busy = |conn: &&ConnRow| conn.link.as_ref().is_some_and(|link| link.limit != "idle");
     for conn in after.conns.iter().filter(busy) {
         let Ok(peer) = conn.peer.parse::<SocketAddr>() else { continue };
-        let old = known.get(&(conn.peer.as_str(), conn.local.as_str()));
+        let old = known.get(&conn.id);
         let old = old.map_or(0, |old| old.bytes_in.saturating_add(old.bytes_out));
         let bytes = conn.bytes_in.saturating_add(conn.bytes_out).saturating_sub(old);
         let rank = (conn.oldest_blocked.is_some(), bytes);
@@ -422,11 +443,28 @@ pub struct Watcher {
 impl Watcher {
     /// The figures since the last sample, so many rows of each kind.
     pub fn take(&mut self, sample: Sample, rows: usize) -> Watched {
-        let mut rates = Rates::between(self.last.as_ref().unwrap_or(&sample), &sample);
+        let last = self.last.as_ref().unwrap_or(&sample);
+        let (mut rates, mut hidden) = Rates::busiest(last, &sample, rows);
         rates.calls = self.slow_calls.take(&sample);
+        hidden.calls = rates.calls.len().saturating_sub(rows);
+        rates.calls.truncate(rows);
         self.last = Some(sample);
-        let hidden = rates.keep(rows);
         Watched { rates, hidden }
+    }
+
+    /// As [`Watcher::take`], of a sample that it takes now; with `conns` it watches the connections for a quarter of a second,
+    /// at most as many as there are rows.
+    pub fn look(&mut self, control: &dyn Control, conns: bool, rows: usize) -> Watched {
+        let chosen = conns.then(|| {
+            let before = self.last.as_ref().map(|last| last.activity.as_slice());
+            watched_conns::chosen(before.unwrap_or_default(), &control.conn_activity(), rows)
+        });
+        self.take(control.sample(chosen.as_ref()), rows)
+    }
+
+    /// Milliseconds from the server's start to the last sample; none before there was one.
+    pub fn at_ms(&self) -> Option<u64> {
+        self.last.as_ref().map(|last| last.at_ms)
     }
 }
 
@@ -470,10 +508,23 @@ impl SlowCalls {
     }
 }
 
-/// The busiest first, then by name.
-fn sorted(mut rows: Vec<Row>) -> Vec<Row> {
-    rows.sort_by(|a, b| b.calls_per_s.total_cmp(&a.calls_per_s).then_with(|| a.name.cmp(&b.name)));
-    rows
+/// So many of the busiest, the busiest first, then by name.
+fn busiest<T>(
+    all: &[T],
+    most: usize,
+    calls_per_s: impl Fn(&T) -> f64,
+    by_name: impl Fn(&T, &T) -> Ordering,
+) -> Vec<&T> {
+    let mut all: Vec<(f64, &T)> = all.iter().map(|one| (calls_per_s(one), one)).collect();
+    let order = |(a, one): &(f64, &T), (b, other): &(f64, &T)| {
+        b.total_cmp(a).then_with(|| by_name(one, other))
+    };
+    if most > 0 && most < all.len() {
+        all.select_nth_unstable_by(most - 1, order);
+    }
+    all.truncate(most);
+    all.sort_by(order);
+    all.into_iter().map(|(_, one)| one).collect()
 }
 
 /// The calls of an interval by latency.

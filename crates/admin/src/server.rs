@@ -351,10 +351,13 @@ fn answer(request: &Request, control: &dyn Control, watcher: &mut Option<Watcher
         Request::Metrics { openmetrics: false } => success(control.metrics(Format::Prometheus)),
         Request::Metrics { openmetrics: true } => success(control.metrics(Format::OpenMetrics)),
         Request::Token => answer_of(control.token()),
-        Request::Sample { conns } => success(control.sample(*conns)),
+        Request::Sample { conns } => {
+            let all = conns.then(|| control.conn_activity().iter().map(|conn| conn.id).collect());
+            success(control.sample(all.as_ref()))
+        }
         Request::Rates { conns, rows } => {
             let watcher = watcher.get_or_insert_default();
-            success(watcher.take(control.sample(*conns), rows.unwrap_or(usize::MAX)))
+            success(watcher.look(control, *conns, rows.unwrap_or(usize::MAX)))
         }
     }
 }
@@ -382,7 +385,7 @@ fn line_of<T: Serialize>(answer: &Answer<T>) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::{ClientSlot, Waiting, serve_waiting};
-    use crate::control::tests::EmptyServer;
+    use crate::control::tests::TestServer;
     use std::io::{BufRead, BufReader, Write};
     use std::os::unix::net::UnixStream;
     use std::sync::atomic::{AtomicUsize, Ordering};
@@ -401,7 +404,7 @@ mod tests {
     #[test]
     fn clients_without_a_thread_do_not_wait_for_each_other() {
         let (sender, receiver) = channel();
-        let spare = std::thread::spawn(move || serve_waiting(&receiver, &EmptyServer));
+        let spare = std::thread::spawn(move || serve_waiting(&receiver, &TestServer::default()));
         let clients = Arc::new(AtomicUsize::new(0));
         let mut silent = client(&clients, &sender);
         silent.write_all(b"{\"comm").unwrap();

@@ -9,6 +9,7 @@ use admin::api::{
 };
 use admin::{Client, ClientError, Control, ControlServer, Refused, ServerError};
 use bowline_admin as admin;
+use std::collections::HashSet;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
@@ -42,7 +43,10 @@ impl Control for TestControl {
     fn ops(&self) -> Vec<OpRow> {
         Vec::new()
     }
-    fn sample(&self, _: bool) -> admin::api::Sample {
+    fn conn_activity(&self) -> Vec<admin::rates::ConnActivity> {
+        Vec::new()
+    }
+    fn sample(&self, _: Option<&HashSet<u64>>) -> admin::api::Sample {
         admin::api::Sample::default()
     }
     fn reports(&self) -> Vec<ReportRow> {

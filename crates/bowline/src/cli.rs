@@ -65,8 +65,8 @@ pub enum Command {
     Exports(TableTarget),
     /// Show current and recent clients
     ///
-    /// Calls and bytes are counted over TCP since the start of the server, including closed connections.
-    /// The last 4,096 clients without an open connection are remembered.
+    /// Calls and bytes are counted since the start of the server: over TCP, including closed connections, and over UDP.
+    /// The last 4,096 clients without an open connection are remembered, and the last 256 over UDP for each thread.
     Clients(NamesTable),
     /// Show the connections
     Conns(NamesTable),

@@ -50,10 +50,12 @@ mod zero_copy;
 
 pub use conn::clients::ClientTotals;
 pub use conn::congestion::Congestion;
-pub use conn::info::{BlockedCallInfo, ClientInfo, ConnCertificate, ConnInfo, ConnTls};
+pub use conn::info::{
+    BlockedCallInfo, ClientInfo, ConnActivity, ConnCertificate, ConnInfo, ConnTls,
+};
 pub use conn::link::{Limit, LinkInfo, LinkSamples};
 pub use conn::table::PlacesInfo;
-pub use conn::tcp_buffers::{Applied, BufferInfo, BufferRules, BufferTotals, BufferReduction};
+pub use conn::tcp_buffers::{Applied, BufferInfo, BufferReduction, BufferRules, BufferTotals};
 pub use errors::{SettingError, StartError};
 pub use limits::Limits;
 pub use outbound::{

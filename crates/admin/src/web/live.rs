@@ -4,9 +4,8 @@
 //! count them for each. `taken` is locked by the thread that reads the counters, for as long as that takes; others give
 //! what was `shown` last, which is locked for a copy.
 
-use crate::api::Sample;
 use crate::control::Control;
-use crate::rates::{Hidden, Rates, SlowCalls};
+use crate::rates::{Hidden, Rates, Watched, Watcher};
 use serde::Serialize;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
@@ -48,11 +47,8 @@ struct Page<'l> {
 
 #[derive(Default)]
 struct Taken {
-    last: Option<Sample>,
-    /// Whether the connections were looked at then.
-    conns: bool,
+    watcher: Watcher,
     points: VecDeque<Point>,
-    slow_calls: SlowCalls,
 }
 
 #[derive(Clone)]
@@ -88,25 +84,18 @@ impl Live {
             (Err(TryLockError::WouldBlock), None) => lock(&self.taken),
             (Err(TryLockError::Poisoned(taken)), _) => taken.into_inner(),
         };
-        let sample = control.sample(conns);
-        let json = Arc::new(taken.page(sample, conns));
+        let json = Arc::new(taken.page(control, conns));
         *lock(&self.shown) = Some(Shown { at: Instant::now(), conns, json: Arc::clone(&json) });
         json
     }
 }
 
 impl Taken {
-    fn page(&mut self, sample: Sample, conns: bool) -> String {
-        if let Some(last) = self.last.as_mut().filter(|_| conns && !self.conns) {
-            // what they did before they were looked at is no rate
-            last.conns.clone_from(&sample.conns);
-        }
-        self.conns = conns;
-        let before = self.last.as_ref().unwrap_or(&sample);
-        let mut rates = Rates::between(before, &sample);
-        rates.calls = self.slow_calls.take(&sample);
-        let at_ms = sample.at_ms;
-        if self.last.is_some() {
+    fn page(&mut self, control: &dyn Control, conns: bool) -> String {
+        let first = self.watcher.at_ms().is_none();
+        let Watched { rates, hidden } = self.watcher.look(control, conns, ROWS_MAX);
+        let at_ms = self.watcher.at_ms().unwrap_or(0);
+        if !first {
             let total = &rates.total;
             self.points.push_back(Point {
                 at_ms,
@@ -122,8 +111,6 @@ impl Taken {
         if self.points.len() > POINTS_MAX {
             self.points.pop_front();
         }
-        self.last = Some(sample);
-        let hidden = rates.keep(ROWS_MAX);
         let page = Page { version: VERSION, at_ms, points: &self.points, hidden, rates };
         // encoding these types does not fail
         serde_json::to_string(&page).unwrap_or_default()
@@ -133,30 +120,30 @@ impl Taken {
 #[cfg(test)]
 mod tests {
     use super::Taken;
-    use crate::api::Sample;
-
-    fn sample(at_ms: u64, calls: u64) -> Sample {
-        let conn = serde_json::json!({
-            "peer": "192.0.2.7:700", "local": "192.0.2.1:2049", "pool": 0, "age_s": 9, "idle_s": 0, "calls": calls,
-            "bytes_in": 0, "bytes_out": 0, "in_flight": 0, "unsent_bytes": 0,
-        });
-        let conns = vec![serde_json::from_value(conn).unwrap()];
-        let mut sample = Sample { at_ms, conns, ..Sample::default() };
-        sample.status.calls = calls;
-        sample
-    }
+    use crate::control::tests::TestServer;
+    use crate::rates::ConnActivity;
 
     #[test]
-    fn connections_that_were_not_looked_at_have_no_rate_yet() {
-        let mut taken = Taken::default();
-        let without = Sample { conns: Vec::new(), ..sample(1000, 500) };
-        let mut rate = |sample, conns| {
-            let page: serde_json::Value = serde_json::from_str(&taken.page(sample, conns)).unwrap();
+    fn connections_have_rates_when_they_are_shown_for_the_first_time() {
+        let (server, mut taken) = (TestServer::default(), Taken::default());
+        let mut rate = |calls, conns| {
+            *server.conns.lock().unwrap() = vec![ConnActivity {
+                id: 1,
+                client: [192, 0, 2, 7].into(),
+                idle_ms: 0,
+                calls,
+                bytes_in: 0,
+                bytes_out: 0,
+                unsent_bytes: 0,
+                in_flight: 0,
+            }];
+            let page: serde_json::Value =
+                serde_json::from_str(&taken.page(&server, conns)).unwrap();
             let rate = |row: &serde_json::Value| row["calls_per_s"].as_f64().unwrap();
             (rate(&page["rates"]["total"]), page["rates"]["connections"].get(0).map(rate))
         };
-        assert_eq!(rate(without, false), (0.0, None));
-        assert_eq!(rate(sample(2000, 600), true), (100.0, Some(0.0)));
-        assert_eq!(rate(sample(3000, 800), true), (200.0, Some(200.0)));
+        assert_eq!(rate(500, false), (0.0, None));
+        assert_eq!(rate(600, true), (100.0, Some(100.0)));
+        assert_eq!(rate(800, true), (200.0, Some(200.0)));
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{CONNECTIONS_MAX, HttpServer};
 use crate::control::Control;
-use crate::control::tests::EmptyServer;
+use crate::control::tests::TestServer;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const TOKEN: &str = "0123456789abcdef";
 
 fn control() -> Arc<dyn Control> {
-    Arc::new(EmptyServer)
+    Arc::new(TestServer::default())
 }
 
 fn server() -> HttpServer {

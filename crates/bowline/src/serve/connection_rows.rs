@@ -4,8 +4,9 @@ use super::hung_calls::Sleeps;
 use super::statistics::call_name;
 use crate::settings::ByteSize;
 use admin::api::{BlockedCallRow, ConnRow, LinkRow, TlsRow};
+use admin::rates::ConnActivity;
 use std::time::Duration;
-use svc::{BlockedCallInfo, BufferInfo, ConnInfo, ConnTls, BufferReduction, Limit, LinkInfo};
+use svc::{BlockedCallInfo, BufferInfo, BufferReduction, ConnInfo, ConnTls, Limit, LinkInfo};
 use sys::tcp::Side;
 use telemetry::OpName;
 
@@ -29,6 +30,7 @@ pub fn rows(
         age_ms: info.age_ms,
     };
     let row = |info: &ConnInfo| ConnRow {
+        id: info.id,
         peer: info.peer.to_string(),
         local: info.local.to_string(),
         security: security(info),
@@ -47,6 +49,20 @@ pub fn rows(
     let mut rows: Vec<ConnRow> = infos.iter().map(row).collect();
     rows.sort_by_key(|row| std::cmp::Reverse(row.calls));
     rows
+}
+
+/// What a connection does, as far as it is known without asking the kernel.
+pub fn activity(info: &svc::ConnActivity) -> ConnActivity {
+    ConnActivity {
+        id: info.id,
+        client: info.peer.ip().to_canonical(),
+        idle_ms: info.idle_ms,
+        calls: info.calls,
+        bytes_in: info.bytes_in,
+        bytes_out: info.bytes_out,
+        unsent_bytes: info.queued_bytes as u64,
+        in_flight: info.in_flight,
+    }
 }
 
 /// What protects a connection, in the words of `xprtsec`.
@@ -101,8 +117,14 @@ fn link_row(link: &LinkInfo, sleeps_in_file_system: bool) -> LinkRow {
         send_buffer_bytes: link.send_buffer_bytes.into(),
         receive_buffer: load(link.receive),
         send_buffer: load(link.send),
-        receive_buffer_cut_by: link.receive.reduced_by.map(|why| reduction_text(why, Side::Receive).to_owned()),
-        send_buffer_cut_by: link.send.reduced_by.map(|why| reduction_text(why, Side::Send).to_owned()),
+        receive_buffer_cut_by: link
+            .receive
+            .reduced_by
+            .map(|why| reduction_text(why, Side::Receive).to_owned()),
+        send_buffer_cut_by: link
+            .send
+            .reduced_by
+            .map(|why| reduction_text(why, Side::Send).to_owned()),
         congestion_control: link.congestion_control.clone(),
     }
 }

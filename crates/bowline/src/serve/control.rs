@@ -23,13 +23,15 @@ use admin::api::{
     ExportRow, GraceStatus, LockRow, OpRow, OpenRow, PoolRow, RefusalRow, Released, Reloaded,
     ReportRow, RuleRow, Sample, SessionRow, SettingRow, SleepingCallRow, SocketRow, Status,
 };
+use admin::rates::ConnActivity;
 use admin::{Control, Format, Refused};
 use export::{ExportId, ExportSpec, Table, WaitingExport};
 use nfs::mount::Mount;
 use nfs::nlm::Taken;
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
-use svc::{ConnInfo, Server};
+use svc::Server;
 use telemetry::{OpName, Telemetry};
 
 /// A running server for its operator.
@@ -156,13 +158,10 @@ impl Control for ServerControl {
             .collect();
         let v4 = v4_rows::counts(&self.parts.nfs);
         let infos = self.server(Server::clients);
-        let certified = |info: &ConnInfo| {
-            let certificate = info.tls.as_ref()?.certificate.as_ref()?;
-            Some((info.peer.ip().to_canonical(), certificate.name.clone()))
-        };
+        let certified = self.server(Server::certified_clients).into_iter();
         let identities = statistics::Identities {
             principals: self.parts.kerberos.holders(),
-            certificates: self.server(Server::conns).iter().filter_map(certified).collect(),
+            certificates: certified.map(|(client, name)| (client.to_canonical(), name)).collect(),
             same_names: name_conflicts::pairs(&self.parts.nfs),
         };
         let traffic = (infos, self.telemetry.datagram_clients());
@@ -170,7 +169,7 @@ impl Control for ServerControl {
     }
 
     fn conns(&self) -> Vec<ConnRow> {
-        self.watch().0
+        self.watch(None).0
     }
 
     fn sockets(&self) -> Vec<SocketRow> {
@@ -185,9 +184,16 @@ impl Control for ServerControl {
         statistics::ops(&self.telemetry.snapshot())
     }
 
-    fn sample(&self, conns: bool) -> Sample {
-        let (conns, sleeping) =
-            if conns { self.watch() } else { (Vec::new(), hung_calls::rows(self)) };
+    fn conn_activity(&self) -> Vec<ConnActivity> {
+        let activity = self.server(Server::conn_activity);
+        activity.iter().map(connection_rows::activity).collect()
+    }
+
+    fn sample(&self, conns: Option<&HashSet<u64>>) -> Sample {
+        let (conns, sleeping) = match conns {
+            Some(_) => self.watch(conns),
+            None => (Vec::new(), hung_calls::rows(self)),
+        };
         let snapshot = self.telemetry.snapshot();
         let at_ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
         let table = self.parts.exports.load();
@@ -202,6 +208,7 @@ impl Control for ServerControl {
             exports: exports.collect(),
             clients: self.clients(),
             conns,
+            activity: self.conn_activity(),
             pools: self.pools(),
             sleeping,
             lock_requests_waiting: self.parts.nfs.state.totals().waiters as u64,
@@ -349,9 +356,10 @@ impl hung_calls::Source for ServerControl {
 }
 
 impl ServerControl {
-    /// Watches the connections for a while: what limits each, and calls that slept in a file system meanwhile.
-    fn watch(&self) -> (Vec<ConnRow>, Vec<SleepingCallRow>) {
-        let samples = self.server(Server::link_samples);
+    /// Watches the connections with these numbers, or all, for a while: what limits each, and calls that slept in a file
+    /// system meanwhile.
+    fn watch(&self, chosen: Option<&HashSet<u64>>) -> (Vec<ConnRow>, Vec<SleepingCallRow>) {
+        let samples = self.server(|server| server.link_samples(chosen.cloned()));
         let mut sleeps = hung_calls::Sleeps::default();
         for _ in 0..connection_rows::LOOKS {
             std::thread::sleep(connection_rows::WATCH / connection_rows::LOOKS);

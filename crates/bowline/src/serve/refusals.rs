@@ -90,19 +90,20 @@ impl Refusals {
     pub fn recent(&self, now: Instant, path_of: impl Fn(u16) -> String) -> Vec<RefusalRow> {
         let mut tables = self.lock();
         tables.forget_old(now);
-        let row = |((client, what, why), recent): (&(IpAddr, RefusedTarget, &'static str), &Recent)| {
-            let age = now.saturating_duration_since(recent.last);
-            RefusalRow {
-                client: client.to_string(),
-                path: match what {
-                    RefusedTarget::Export(index) => path_of(*index),
-                    RefusedTarget::Path(path) => path.clone(),
-                },
-                count: recent.count,
-                age_ms: u64::try_from(age.as_millis()).unwrap_or(u64::MAX),
-                reason: (*why).to_owned(),
-            }
-        };
+        let row =
+            |((client, what, why), recent): (&(IpAddr, RefusedTarget, &'static str), &Recent)| {
+                let age = now.saturating_duration_since(recent.last);
+                RefusalRow {
+                    client: client.to_string(),
+                    path: match what {
+                        RefusedTarget::Export(index) => path_of(*index),
+                        RefusedTarget::Path(path) => path.clone(),
+                    },
+                    count: recent.count,
+                    age_ms: u64::try_from(age.as_millis()).unwrap_or(u64::MAX),
+                    reason: (*why).to_owned(),
+                }
+            };
         let mut rows: Vec<RefusalRow> = tables.recent.iter().map(row).collect();
         rows.sort_by(|a, b| (a.age_ms, &a.client, &a.path).cmp(&(b.age_ms, &b.client, &b.path)));
         rows
@@ -130,7 +131,13 @@ impl Tables {
         count(self.clients.entry(client), what, why);
     }
 
-    fn note_recent(&mut self, client: IpAddr, what: RefusedTarget, why: &'static str, now: Instant) {
+    fn note_recent(
+        &mut self,
+        client: IpAddr,
+        what: RefusedTarget,
+        why: &'static str,
+        now: Instant,
+    ) {
         let key = (client, what, why);
         if self.recent.len() >= RECENT_MAX && !self.recent.contains_key(&key) {
             self.forget_old(now);

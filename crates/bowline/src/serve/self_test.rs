@@ -38,7 +38,9 @@ pub fn run(
         .map_err(anyhow::Error::from)
         .and_then(|client| match by {
             ProofVersion::Version3(path) => Ok(prove::prove(client, path, local)?),
-            ProofVersion::Version4(minor, path) => Ok(prove::prove_version_4(client, minor, path, local)?),
+            ProofVersion::Version4(minor, path) => {
+                Ok(prove::prove_version_4(client, minor, path, local)?)
+            }
         })
         .with_context(|| format!("the test of {} over the network failed", export.path_text()))?;
     let entries = if seen.entries == 1 { "entry" } else { "entries" };

@@ -165,8 +165,13 @@ fn beyond_window_scale(bytes: u32, server_wide: BufferSize) -> Option<String> {
 }
 
 fn open_connections(applied: &svc::Applied) -> Option<String> {
-    let svc::Applied { connections, as_wanted, reduced_by_sysctl, reduced_by_memory, reduced_by_scale } =
-        *applied;
+    let svc::Applied {
+        connections,
+        as_wanted,
+        reduced_by_sysctl,
+        reduced_by_memory,
+        reduced_by_scale,
+    } = *applied;
     if connections == 0 {
         return None;
     }

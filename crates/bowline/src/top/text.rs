@@ -43,8 +43,8 @@ pub fn summary(rates: &Rates) -> [String; 3] {
             "calls {}/s  errors {}/s  in {}/s  out {}/s",
             per_second(total.calls_per_s),
             per_second(total.errors_per_s.unwrap_or(0.0)),
-            bytes(total.in_bytes_per_s),
-            bytes(total.out_bytes_per_s),
+            whole_bytes(total.in_bytes_per_s),
+            whole_bytes(total.out_bytes_per_s),
         ),
         format!(
             "latency p50 {}  p99 {}   waiting: {}",
@@ -97,9 +97,14 @@ fn per_second(rate: f64) -> String {
     admin::per_second(rate).trim_end_matches("/s").to_owned()
 }
 
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "shown to people")]
+/// The cell of a table: a dash where nothing came or went.
 fn bytes(per_s: f64) -> String {
-    if per_s < 0.5 { "-".to_owned() } else { admin::bytes(per_s.round() as u64) }
+    if per_s < 0.5 { "-".to_owned() } else { whole_bytes(per_s) }
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "shown to people")]
+fn whole_bytes(per_s: f64) -> String {
+    admin::bytes(per_s.round() as u64)
 }
 
 #[cfg(test)]
@@ -125,5 +130,9 @@ mod tests {
             assert!(text.contains(part), "{part}: {text}");
         }
         assert!(page(&rates, View::Operations).contains("nfs v3 READ"));
+        let idle = Rates::between(&sample(10_000, 1000), &sample(12_000, 1000));
+        assert!(
+            page(&idle, View::Clients).contains("calls 0/s  errors 0/s  in 0 B/s  out 0 B/s\n")
+        );
     }
 }

@@ -7,6 +7,7 @@ use crate::conn::clients::ClientTotals;
 use crate::conn::connection::Conn;
 use crate::conn::link::LinkInfo;
 use crate::socket_info::SocketKind;
+use rpc::Certificate;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -55,8 +56,7 @@ pub struct ConnCertificate {
 impl ConnTls {
     fn of(conn: &Conn) -> Option<Self> {
         let seal = conn.stream.seal()?;
-        let held = seal.certificate.as_ref().and_then(|held| held.certificate());
-        let certificate = held.map(|certificate| ConnCertificate {
+        let certificate = certificate(conn).map(|certificate| ConnCertificate {
             name: certificate.name().to_owned(),
             subject: certificate.subject.clone(),
             issuer: certificate.issuer.clone(),
@@ -65,6 +65,16 @@ impl ConnTls {
         });
         Some(Self { suite: seal.suite.clone(), certificate })
     }
+}
+
+/// The certificate that a connection's client has shown.
+fn certificate(conn: &Conn) -> Option<Arc<Certificate>> {
+    conn.stream.seal()?.certificate.as_ref()?.certificate()
+}
+
+/// The client of a connection and the first name in its certificate, if it has shown one.
+pub(crate) fn certified_name(conn: &Conn) -> Option<(IpAddr, String)> {
+    Some((conn.peer.addr.ip(), certificate(conn)?.name().to_owned()))
 }
 
 /// One open connection.
@@ -124,6 +134,42 @@ impl ConnInfo {
             oldest_blocked: None,
             pool: conn.pool.load(Relaxed),
             link: None,
+        }
+    }
+}
+
+/// What an open connection does, as far as it is known without a system call and without allocating.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct ConnActivity {
+    /// Its number; rises with each connection.
+    pub id: u64,
+    /// The client's end.
+    pub peer: SocketAddr,
+    /// Milliseconds since it last sent something.
+    pub idle_ms: u64,
+    /// Calls that came.
+    pub calls: u64,
+    /// Bytes received.
+    pub bytes_in: u64,
+    /// Bytes sent.
+    pub bytes_out: u64,
+    /// Bytes of replies that the client has not taken.
+    pub queued_bytes: usize,
+    /// Calls that run detached now.
+    pub in_flight: u64,
+}
+
+impl ConnActivity {
+    pub(crate) fn new(conn: &Conn, now_ms: u64) -> Self {
+        Self {
+            id: conn.id,
+            peer: conn.peer.addr,
+            idle_ms: now_ms.saturating_sub(conn.counters.last_ms.load(Relaxed)),
+            calls: conn.counters.calls.load(Relaxed),
+            bytes_in: conn.counters.bytes_in.load(Relaxed),
+            bytes_out: conn.counters.bytes_out.load(Relaxed),
+            queued_bytes: conn.counters.queued.load(Relaxed),
+            in_flight: conn.counters.in_flight.load(Relaxed),
         }
     }
 }

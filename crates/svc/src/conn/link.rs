@@ -21,7 +21,7 @@
 use crate::conn::connection::Conn;
 use crate::conn::tcp_buffers::BufferInfo;
 use serde::Serialize;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Instant;
 use sys::tcp::{self, Info, Memory, Side};
@@ -98,20 +98,29 @@ pub struct LinkInfo {
 
 /// What the kernel told of connections at one time.
 #[derive(Debug, Clone, Default)]
-pub struct LinkSamples(HashMap<u64, (Instant, Info)>);
+pub struct LinkSamples {
+    taken: HashMap<u64, (Instant, Info)>,
+    /// The connections that were asked for; all without.
+    chosen: Option<HashSet<u64>>,
+}
 
 impl LinkSamples {
-    /// Asks the kernel about each of the connections.
-    pub(crate) fn take(conns: &[Arc<Conn>]) -> Self {
+    /// Asks the kernel about each of the connections, which are those that were chosen.
+    pub(crate) fn take(conns: &[Arc<Conn>], chosen: Option<HashSet<u64>>) -> Self {
         let sample = |conn: &Arc<Conn>| {
             Some((conn.id, (Instant::now(), tcp::info(conn.stream.options()).ok()?)))
         };
-        Self(conns.iter().filter_map(sample).collect())
+        Self { taken: conns.iter().filter_map(sample).collect(), chosen }
+    }
+
+    /// The numbers of the connections that were asked for; `None` stands for all.
+    pub(crate) const fn chosen(&self) -> Option<&HashSet<u64>> {
+        self.chosen.as_ref()
     }
 
     /// The state of a connection, with rates since then; `None` if it was not sampled then, or has ended.
     pub(crate) fn link(&self, conn: &Conn) -> Option<LinkInfo> {
-        link(conn, self.0.get(&conn.id)?)
+        link(conn, self.taken.get(&conn.id)?)
     }
 }
 

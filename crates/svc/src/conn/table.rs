@@ -8,7 +8,7 @@ use crate::conn::connection::Conn;
 use crate::conn::places::{ClientNetwork, Places};
 use crate::limits::CLIENTS_REMEMBERED;
 use crate::sync::lock;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 use sys::descriptors::DescriptorBudget;
@@ -183,6 +183,23 @@ impl ConnTable {
     /// All of them.
     pub fn all(&self) -> Vec<Arc<Conn>> {
         lock(&self.state).conns.values().map(Arc::clone).collect()
+    }
+
+    /// Those of these numbers that are open.
+    pub fn chosen(&self, ids: &HashSet<u64>) -> Vec<Arc<Conn>> {
+        let state = lock(&self.state);
+        ids.iter().filter_map(|id| state.conns.get(id).map(Arc::clone)).collect()
+    }
+
+    /// Those for which `wanted` is true; it runs under the lock and must only look at the connection.
+    pub fn matching(&self, wanted: impl Fn(&Conn) -> bool) -> Vec<Arc<Conn>> {
+        let state = lock(&self.state);
+        state.conns.values().filter(|conn| wanted(conn)).map(Arc::clone).collect()
+    }
+
+    /// Something of each of them. `read` runs under the lock and must only read counters.
+    pub fn read_all<T>(&self, read: impl Fn(&Conn) -> T) -> Vec<T> {
+        lock(&self.state).conns.values().map(|conn| read(conn)).collect()
     }
 
     /// How many there are.

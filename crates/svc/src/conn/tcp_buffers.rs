@@ -203,7 +203,10 @@ impl ConnBuffers {
 
     /// Both sides, receiving first.
     pub fn info(&self) -> [BufferInfo; 2] {
-        let info = |held: &SideState| BufferInfo { wanted_bytes: held.wanted(), reduced_by: held.reduced_by };
+        let info = |held: &SideState| BufferInfo {
+            wanted_bytes: held.wanted(),
+            reduced_by: held.reduced_by,
+        };
         let held = lock(&self.sides);
         [info(&held[0]), info(&held[1])]
     }
@@ -358,9 +361,12 @@ impl Buffers {
 impl Applied {
     fn count(&mut self, changed: bool, held: &[SideState; 2]) {
         let reduced = |why| usize::from(held.iter().any(|held| held.reduced_by == Some(why)));
-        self.reduced_by_sysctl = self.reduced_by_sysctl.saturating_add(reduced(BufferReduction::Sysctl));
-        self.reduced_by_memory = self.reduced_by_memory.saturating_add(reduced(BufferReduction::Memory));
-        self.reduced_by_scale = self.reduced_by_scale.saturating_add(reduced(BufferReduction::WindowScale));
+        self.reduced_by_sysctl =
+            self.reduced_by_sysctl.saturating_add(reduced(BufferReduction::Sysctl));
+        self.reduced_by_memory =
+            self.reduced_by_memory.saturating_add(reduced(BufferReduction::Memory));
+        self.reduced_by_scale =
+            self.reduced_by_scale.saturating_add(reduced(BufferReduction::WindowScale));
         let whole = changed && held.iter().all(|held| held.reduced_by.is_none());
         self.as_wanted = self.as_wanted.saturating_add(usize::from(whole));
     }

@@ -1,7 +1,7 @@
 //! What a running server tells about itself.
 
 use crate::conn::connection::Conn;
-use crate::conn::info::{ClientInfo, ConnInfo};
+use crate::conn::info::{ClientInfo, ConnActivity, ConnInfo, certified_name};
 use crate::conn::link::LinkSamples;
 use crate::conn::table::PlacesInfo;
 use crate::conn::tcp_buffers::BufferTotals;
@@ -12,7 +12,8 @@ use crate::server::lifecycle::Server;
 use crate::settings::WakePolicy;
 use crate::socket_info::{SocketInfo, SocketKind};
 use rpc::Transport;
-use std::net::SocketAddr;
+use std::collections::HashSet;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -28,7 +29,7 @@ impl Server {
     /// The open connections, in the order in which they came.
     pub fn conns(&self) -> Vec<ConnInfo> {
         let now_ms = self.state.shared.clock.now_ms();
-        self.sorted_conns().iter().map(|conn| ConnInfo::new(conn, now_ms)).collect()
+        self.conns_of(None).iter().map(|conn| ConnInfo::new(conn, now_ms)).collect()
     }
 
     /// The clients that are connected, and those that were last.
@@ -37,13 +38,26 @@ impl Server {
         ClientInfo::all(&conns, closed)
     }
 
-    /// What the kernel tells of the open connections now, for [`Server::conns_since`]. Waits for nothing.
-    pub fn link_samples(&self) -> LinkSamples {
-        LinkSamples::take(&self.state.shared.conns.all())
+    /// What the open connections do, in no order. Cheap for many of them, as the kernel is not asked.
+    pub fn conn_activity(&self) -> Vec<ConnActivity> {
+        let now_ms = self.state.shared.clock.now_ms();
+        self.state.shared.conns.read_all(|conn| ConnActivity::new(conn, now_ms))
     }
 
-    /// As [`Server::conns`], with what has limited each connection since `samples` were taken. Two
-    /// callers do not disturb each other: each compares with its own samples.
+    /// Clients that have shown a certificate, and its name; once for each of their connections.
+    pub fn certified_clients(&self) -> Vec<(IpAddr, String)> {
+        let sealed = self.state.shared.conns.matching(|conn| conn.stream.seal().is_some());
+        sealed.iter().filter_map(|conn| certified_name(conn)).collect()
+    }
+
+    /// What the kernel tells of open connections now, for [`Server::conns_since`]: of those with these numbers, or of all.
+    /// Waits for nothing.
+    pub fn link_samples(&self, chosen: Option<HashSet<u64>>) -> LinkSamples {
+        LinkSamples::take(&self.conns_of(chosen.as_ref()), chosen)
+    }
+
+    /// The connections of which `samples` were to be taken as [`Server::conns`] has them, with what has limited each since
+    /// then. Two callers do not disturb each other: each compares with its own samples.
     pub fn conns_since(&self, samples: &LinkSamples) -> Vec<ConnInfo> {
         let now_ms = self.state.shared.clock.now_ms();
         let blocked = self.state.shared.blocked.oldest_of_conns();
@@ -52,11 +66,13 @@ impl Server {
             oldest_blocked: blocked.get(&conn.id).copied(),
             ..ConnInfo::new(conn, now_ms)
         };
-        self.sorted_conns().iter().map(info).collect()
+        self.conns_of(samples.chosen()).iter().map(info).collect()
     }
 
-    fn sorted_conns(&self) -> Vec<Arc<Conn>> {
-        let mut conns = self.state.shared.conns.all();
+    /// Those with these numbers, or all, by number.
+    fn conns_of(&self, chosen: Option<&HashSet<u64>>) -> Vec<Arc<Conn>> {
+        let table = &self.state.shared.conns;
+        let mut conns = chosen.map_or_else(|| table.all(), |ids| table.chosen(ids));
         conns.sort_unstable_by_key(|conn| conn.id);
         conns
     }

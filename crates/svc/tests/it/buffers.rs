@@ -3,6 +3,7 @@
 use crate::toy::{Client, ECHO, GIVE, NULL, Toy, WISH, config, message, opaque, record, until};
 use bowline_svc::{BufferRules, Config, Limit, LinkInfo};
 use rpc::{SocketBufferSize, SocketBufferSizes};
+use std::collections::HashSet;
 use std::io::Write;
 use std::net::IpAddr;
 use std::time::Duration;
@@ -158,5 +159,25 @@ fn the_limit_of_a_connection_is_reported() {
         conns[0].link.as_ref().is_some_and(|link| link.limit == Limit::ClientWindow)
     });
     drop(client);
+    toy.stop();
+}
+
+#[test]
+fn the_kernel_is_asked_about_chosen_connections_only() {
+    let (toy, mut client) = start(SocketBufferSizes::UNSET);
+    let mut other = toy.client();
+    assert!(client.call(2, NULL, &[]).is_empty() && other.call(1, NULL, &[]).is_empty());
+    let mut activity = toy.server.conn_activity();
+    activity.sort_by_key(|conn| conn.id);
+    let calls: Vec<u64> = activity.iter().map(|conn| conn.calls).collect();
+    assert_eq!(calls, [2, 1], "{activity:?}");
+    let chosen = HashSet::from([activity[1].id, 1 << 40]);
+    let samples = toy.server.link_samples(Some(chosen));
+    let conns = toy.server.conns_since(&samples);
+    assert_eq!(conns.len(), 1);
+    assert_eq!((conns[0].id, conns[0].peer), (activity[1].id, activity[1].peer));
+    assert!(conns[0].link.is_some());
+    assert!(toy.server.conns_since(&toy.server.link_samples(Some(HashSet::new()))).is_empty());
+    assert!(toy.server.certified_clients().is_empty(), "none has shown a certificate");
     toy.stop();
 }

@@ -452,7 +452,7 @@ impl Toy {
 
     /// The connections, with what has limited them over so long a time.
     pub fn measured_conns(&self, over: Duration) -> Vec<ConnInfo> {
-        let samples = self.server.link_samples();
+        let samples = self.server.link_samples(None);
         std::thread::sleep(over);
         self.server.conns_since(&samples)
     }
