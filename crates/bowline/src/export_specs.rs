@@ -8,10 +8,7 @@ use crate::local_addresses::local_addresses;
 use crate::output::UsageError;
 use anyhow::{Context, anyhow, bail};
 use export::exports_file::parse_onto;
-use export::{
-    BuildError, CertificatePattern, Client, ExportSpec, Fsid, Network, Options, Rule, Source,
-    Squash,
-};
+use export::{BuildError, Client, ExportSpec, Fsid, Network, Options, Rule, Source, Squash};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr};
@@ -105,14 +102,12 @@ fn rules(settings: &ServeConfig, squash_to: Option<ServerUser>) -> anyhow::Resul
         ..Options::default()
     };
     if settings.clients.is_empty() {
-        return Ok(this_machine()
-            .map(|client| Rule { client, options, certificate: CertificatePattern::default() })
-            .collect());
+        return Ok(this_machine().map(|client| Rule::new(client, options)).collect());
     }
     let rule = |client: &String| {
         let client = Client::parse(client)
             .map_err(|e| anyhow!(UsageError(format!("--client {client}: {e}"))))?;
-        Ok(Rule { client, options, certificate: CertificatePattern::default() })
+        Ok(Rule::new(client, options))
     };
     settings.clients.iter().map(rule).collect()
 }
@@ -124,11 +119,11 @@ pub fn apply_server_wide_options(
     read_only: bool,
     squash_to: Option<ServerUser>,
 ) {
-    for rule in specs.iter_mut().flat_map(|spec| &mut spec.rules) {
-        rule.options.read_only |= read_only;
+    let rules = specs.iter_mut().flat_map(|spec| &mut spec.rules);
+    for options in rules.flat_map(Rule::all_options_mut) {
+        options.read_only |= read_only;
         if let Some(ServerUser { uid, gid }) = squash_to {
-            rule.options =
-                Options { squash: Squash::All, anonuid: uid, anongid: gid, ..rule.options };
+            *options = Options { squash: Squash::All, anonuid: uid, anongid: gid, ..*options };
         }
     }
 }

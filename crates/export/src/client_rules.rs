@@ -5,11 +5,12 @@
 //! only when it is the first to use an entry after a check.
 
 use crate::clients::Client;
-use crate::options::Options;
+use crate::flavors::FlavorList;
+use crate::options::{Options, Squash};
 use crate::resolver::NameService;
 use crate::xprtsec::CertificatePattern;
 use papaya::HashMap;
-use rpc::{Certificate, CertificateId, Certificates};
+use rpc::{Certificate, CertificateId, Certificates, Credential};
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -32,18 +33,62 @@ const IDLE_CHECKS_MAX: u32 = 12;
 pub struct Rule {
     /// The clients.
     pub client: Client,
-    /// Their options.
+    /// Their options, for calls with the first flavours of `sec=`.
     pub options: Options,
+    /// The options for calls with flavours after these to which other `ro`, `rw` or squash options apply; the others are
+    /// the same.
+    pub other_flavors: Vec<Options>,
     /// If not empty, the rule applies only to clients with such a certificate.
     pub certificate: CertificatePattern,
 }
 
 impl Rule {
+    /// A rule with the same options for all flavours, whatever certificate the clients have.
+    pub fn new(client: Client, options: Options) -> Self {
+        Self {
+            client,
+            options,
+            other_flavors: Vec::new(),
+            certificate: CertificatePattern::default(),
+        }
+    }
+
+    /// Its options for the flavour of a call; `None` if the flavour is not accepted.
+    pub fn options_for(&self, credential: &Credential<'_>) -> Option<&Options> {
+        self.all_options().find(|options| options.flavors.accepts(credential))
+    }
+
+    /// Its options for each group of flavours.
+    pub fn all_options(&self) -> impl Iterator<Item = &Options> {
+        std::iter::once(&self.options).chain(&self.other_flavors)
+    }
+
+    /// The same, to be changed.
+    pub fn all_options_mut(&mut self) -> impl Iterator<Item = &mut Options> {
+        std::iter::once(&mut self.options).chain(&mut self.other_flavors)
+    }
+
+    /// The flavours that it accepts, in order of preference.
+    pub fn flavors(&self) -> FlavorList {
+        self.options.rule_flavors.unwrap_or(self.options.flavors)
+    }
+
     /// Its options as exports(5) writes them.
     pub fn options_text(&self) -> String {
+        let mut text = self.options.text();
+        if !self.other_flavors.is_empty() {
+            let any_all = self.all_options().any(|options| options.squash == Squash::All);
+            for options in self.all_options() {
+                let (access, squash) = (options.access_word(), options.squash.word());
+                text += &format!(",sec={},{access},{squash}", options.flavors);
+                if any_all && options.squash != Squash::All {
+                    text += ",no_all_squash";
+                }
+            }
+        }
         match self.certificate.is_empty() {
-            true => self.options.text(),
-            false => format!("{},{}", self.options.text(), self.certificate),
+            true => text,
+            false => format!("{text},{}", self.certificate),
         }
     }
 }
@@ -51,8 +96,8 @@ impl Rule {
 /// Whether a client matches a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClientMatch<'r> {
-    /// It matches, with these options.
-    Allowed(&'r Options),
+    /// It matches this rule.
+    Allowed(&'r Rule),
     /// It matches no rule.
     Denied,
     /// A name service must be queried.
@@ -182,7 +227,7 @@ impl ClientRules {
 
     fn rule_match(&self, rule: Option<usize>) -> ClientMatch<'_> {
         let rule = rule.and_then(|index| self.rules.get(index));
-        rule.map_or(ClientMatch::Denied, |rule| ClientMatch::Allowed(&rule.options))
+        rule.map_or(ClientMatch::Denied, ClientMatch::Allowed)
     }
 
     fn cached_match(&self, client: IpAddr) -> Option<ClientMatch<'_>> {

@@ -183,8 +183,8 @@ impl ExportSpec {
 /// The access of a client to an export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClientAccess<'e> {
-    /// It may use the export, with these options.
-    Allowed(&'e Options),
+    /// It may use the export, by this rule.
+    Allowed(&'e Rule),
     /// No rule matches.
     NoRule,
     /// Its rule requires a port below 1024 (`secure`).
@@ -273,7 +273,7 @@ impl Export {
     /// specific kinds before less specific ones, as in exports(5).
     pub fn access_for(&self, who: &Requester<'_>) -> ClientAccess<'_> {
         match self.access_from_any_port(who) {
-            ClientAccess::Allowed(options) if port_is_refused(options, who) => {
+            ClientAccess::Allowed(rule) if port_is_refused(&rule.options, who) => {
                 ClientAccess::PortNotReserved
             }
             access => access,
@@ -288,13 +288,13 @@ impl Export {
             Some(id) => self.client_rules.find_certified(client, id, who.certificates),
         };
         match found {
-            ClientMatch::Allowed(options) if self.crossed && !options.crossmnt => {
+            ClientMatch::Allowed(rule) if self.crossed && !rule.options.crossmnt => {
                 ClientAccess::NoRule
             }
-            ClientMatch::Allowed(options) if !options.xprtsec.accepts(who.security.mode()) => {
+            ClientMatch::Allowed(rule) if !rule.options.xprtsec.accepts(who.security.mode()) => {
                 ClientAccess::TransportSecurityTooWeak
             }
-            ClientMatch::Allowed(options) => ClientAccess::Allowed(options),
+            ClientMatch::Allowed(rule) => ClientAccess::Allowed(rule),
             ClientMatch::Denied => ClientAccess::NoRule,
             ClientMatch::Unknown => ClientAccess::Unresolved,
         }
@@ -304,13 +304,13 @@ impl Export {
     /// Clients send MNT without TLS even if these calls use it (Linux does).
     pub fn access_to_mount(&self, who: &Requester<'_>) -> ClientAccess<'_> {
         match self.client_rules.find_for_mount(who.address.to_canonical()) {
-            ClientMatch::Allowed(options) if self.crossed && !options.crossmnt => {
+            ClientMatch::Allowed(rule) if self.crossed && !rule.options.crossmnt => {
                 ClientAccess::NoRule
             }
-            ClientMatch::Allowed(options) if port_is_refused(options, who) => {
+            ClientMatch::Allowed(rule) if port_is_refused(&rule.options, who) => {
                 ClientAccess::PortNotReserved
             }
-            ClientMatch::Allowed(options) => ClientAccess::Allowed(options),
+            ClientMatch::Allowed(rule) => ClientAccess::Allowed(rule),
             ClientMatch::Denied => ClientAccess::NoRule,
             ClientMatch::Unknown => ClientAccess::Unresolved,
         }

@@ -53,6 +53,8 @@ pub struct Options {
     pub delegations: Option<Delegate>,
     /// The accepted security flavours of calls (`sec=`).
     pub flavors: FlavorList,
+    /// All flavours of the rule, if some have other options than these ([`Rule::other_flavors`](crate::Rule)).
+    pub rule_flavors: Option<FlavorList>,
     /// The accepted transport security of calls (`xprtsec=`).
     pub xprtsec: XprtsecModes,
     /// Buffer sizes of the connections over which the client uses the export (`tcp-rcvbuf=`,
@@ -77,27 +79,37 @@ impl Default for Options {
             utf8_names: false,
             delegations: None,
             flavors: FlavorList::DEFAULT,
+            rule_flavors: None,
             xprtsec: XprtsecModes::ALL,
             buffers: BufferSizes::default(),
         }
     }
 }
 
+impl Squash {
+    /// As exports(5) writes it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::None => "no_root_squash",
+            Self::Root => "root_squash",
+            Self::All => "all_squash",
+        }
+    }
+}
+
 impl Options {
+    /// `ro` or `rw`.
+    pub const fn access_word(&self) -> &'static str {
+        if self.read_only { "ro" } else { "rw" }
+    }
+
     /// The options as exports(5) writes them: those that always have a value, and those that differ from
-    /// the default.
+    /// the default. Without `sec=` if other options apply to some flavours of the rule.
     pub fn text(&self) -> String {
-        let mut words = vec![if self.read_only { "ro" } else { "rw" }.to_owned()];
+        let mut words = vec![self.access_word().to_owned()];
         words.push(if self.durability == Durability::Sync { "sync" } else { "async" }.to_owned());
         words.push(if self.secure { "secure" } else { "insecure" }.to_owned());
-        words.push(
-            match self.squash {
-                Squash::None => "no_root_squash",
-                Squash::Root => "root_squash",
-                Squash::All => "all_squash",
-            }
-            .to_owned(),
-        );
+        words.push(self.squash.word().to_owned());
         if self.manage_gids {
             words.push("manage-gids".to_owned());
         }
@@ -117,7 +129,7 @@ impl Options {
         if let Some(delegations) = self.delegations {
             words.push(format!("delegations={delegations}"));
         }
-        if self.flavors != FlavorList::DEFAULT {
+        if self.flavors != FlavorList::DEFAULT && self.rule_flavors.is_none() {
             words.push(format!("sec={}", self.flavors));
         }
         if self.xprtsec != XprtsecModes::ALL {

@@ -80,7 +80,7 @@ fn stayed(old: &Export, new: &Export, lines: &mut Vec<String>) {
         let (client, now) = (&rule.client, rule.options_text());
         match old.rules().iter().find(|other| same(rule, other)) {
             None => lines.push(format!("{path}: now also for {client}({now})")),
-            Some(before) if before.options != rule.options => {
+            Some(before) if before != rule => {
                 lines.push(format!(
                     "{path}: {client}({now}) instead of ({})",
                     before.options_text()

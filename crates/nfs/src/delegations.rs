@@ -206,8 +206,8 @@ impl Nfs {
         let (certificates, security) = (self.exports.certificates(), TransportSecurity::PLAIN);
         let who = Requester { address: row.address, port: 0, security, certificates };
         match export.access_to_mount(&who) {
-            ClientAccess::Allowed(options) => {
-                let given = options.delegations.unwrap_or_else(|| self.settings.delegations());
+            ClientAccess::Allowed(rule) => {
+                let given = rule.options.delegations.unwrap_or_else(|| self.settings.delegations());
                 given != Delegate::Off
             }
             ClientAccess::Unresolved => true,

@@ -85,7 +85,7 @@ impl<'c> Caller<'c> {
     fn crosses(&self, dir: &Object<'_>, inner: &Export, crossing: Crossing) -> bool {
         let is_marked = crossing == Crossing::All || dir.crosses_mounts();
         match inner.access_for(&self.requester()) {
-            ClientAccess::Allowed(options) => is_marked || options.nohide,
+            ClientAccess::Allowed(rule) => is_marked || rule.options.nohide,
             // the call that follows is refused for its transport security
             ClientAccess::Unresolved | ClientAccess::TransportSecurityTooWeak => is_marked,
             ClientAccess::NoRule | ClientAccess::PortNotReserved => false,

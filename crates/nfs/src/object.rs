@@ -14,7 +14,8 @@
 use crate::Nfs;
 use export::{
     BufferSize, BufferSizes, ClientAccess, Delegate, Export, ExportId, Exports, FlavorList,
-    GroupList, Handle, HeldTable, Options, RefusedCall, Requester, SquashedCred, Table, UserLookup,
+    GroupList, Handle, HeldTable, Options, RefusedCall, Requester, Rule, SquashedCred, Table,
+    UserLookup,
 };
 use rpc::{Blocking, Call, Credential, Peer, SocketBufferSize, SocketBufferSizes};
 use std::cell::Cell;
@@ -142,8 +143,8 @@ impl<'c> Caller<'c> {
     /// answers in versions 2 and 3; [`Status::Jukebox`] if that cannot be found out now.
     pub fn open(&self, filehandle: &[u8]) -> vfs::Result<Object<'_>> {
         let (export, fid) = self.table.open(filehandle)?;
-        let options = self.client_options(export)?;
-        self.object(export, options, fid)
+        let rule = self.client_rule(export)?;
+        self.object(export, rule, fid)
     }
 
     /// Opens the root of an export for this caller, to ask for a quota: an ordinary user may do so from any port, and
@@ -152,17 +153,17 @@ impl<'c> Caller<'c> {
     /// # Errors
     /// Those of [`Caller::open`].
     pub fn open_for_quota<'t>(&'t self, export: &'t Arc<Export>) -> vfs::Result<Object<'t>> {
-        let options = match self.client_options(export) {
+        let rule = match self.client_rule(export) {
             Err(ClientRefused::Port) => {
-                let ClientAccess::Allowed(options) = export.access_from_any_port(&self.requester())
+                let ClientAccess::Allowed(rule) = export.access_from_any_port(&self.requester())
                 else {
                     return Err(Status::Acces);
                 };
-                options
+                rule
             }
             allowed => return self.object(export, allowed?, export.backend.root()),
         };
-        let object = self.object(export, options, export.backend.root())?;
+        let object = self.object(export, rule, export.backend.root())?;
         if object.cx().cred.uid == 0 { Err(Status::Acces) } else { Ok(object) }
     }
 
@@ -171,13 +172,29 @@ impl<'c> Caller<'c> {
     fn object<'t>(
         &'t self,
         export: &'t Arc<Export>,
-        options: &'t Options,
+        rule: &'t Rule,
         fid: Fid,
     ) -> vfs::Result<Object<'t>> {
-        if !options.flavors.accepts(self.credential) {
-            self.tell_refused(export, FLAVOR_REFUSED, true);
-            return Err(Status::Acces);
+        if !rule.options.flavors.accepts(self.credential) {
+            return self.object_by_other_flavor(export, rule, fid, Status::Acces);
         }
+        self.accepted_object(export, &rule.options, fid)
+    }
+
+    /// An object for a call whose flavour is none of the rule's first ones, or the error.
+    #[cold]
+    #[inline(never)]
+    fn object_by_other_flavor<'t, E: From<Status>>(
+        &'t self,
+        export: &'t Arc<Export>,
+        rule: &'t Rule,
+        fid: Fid,
+        refused: E,
+    ) -> Result<Object<'t>, E> {
+        let Some(options) = rule.options_for(self.credential) else {
+            self.tell_refused(export, FLAVOR_REFUSED, true);
+            return Err(refused);
+        };
         self.accepted_object(export, options, fid)
     }
 
@@ -196,7 +213,26 @@ impl<'c> Caller<'c> {
     /// As [`Caller::open_v4`]; [`Refused::Flavor`] for the channel only.
     pub fn open_whatever_flavor(&self, filehandle: &[u8]) -> Result<Object<'_>, Refused> {
         let (export, fid) = self.table.open_v4(filehandle)?;
-        let options = self.client_options(export)?;
+        let rule = self.client_rule(export)?;
+        let options = rule.options_for(self.credential).unwrap_or(&rule.options);
+        self.accepted_object(export, options, fid)
+    }
+
+    /// Opens a file that a client wants to lock over NLM: neither `sec=` nor `xprtsec=` applies. Linux sends NLM by
+    /// AUTH_SYS and without TLS whatever a mount uses, and its server accepts that; a lock gives no access to data.
+    ///
+    /// # Errors
+    /// As [`Caller::open`] without those.
+    pub fn open_to_lock(&self, filehandle: &[u8]) -> vfs::Result<Object<'_>> {
+        let (export, fid) = self.table.open(filehandle)?;
+        let rule = match export.access_for(&self.requester()) {
+            ClientAccess::Allowed(rule) => {
+                self.export_index.set(Some(export.index));
+                rule
+            }
+            _ => self.mount_rule(export)?,
+        };
+        let options = rule.options_for(self.credential).unwrap_or(&rule.options);
         self.accepted_object(export, options, fid)
     }
 
@@ -209,12 +245,11 @@ impl<'c> Caller<'c> {
         if self.table.pseudo().is(export) {
             return Ok(self.pseudo_object(fid));
         }
-        let options = self.client_options(export)?;
-        if !options.flavors.accepts(self.credential) {
-            self.tell_refused(export, FLAVOR_REFUSED, true);
-            return Err(Refused::Flavor);
+        let rule = self.client_rule(export)?;
+        if !rule.options.flavors.accepts(self.credential) {
+            return self.object_by_other_flavor(export, rule, fid, Refused::Flavor);
         }
-        self.accepted_object(export, options, fid)
+        self.accepted_object(export, &rule.options, fid)
     }
 
     /// The root of an export that is walked into in versions 2 and 3.
@@ -222,8 +257,8 @@ impl<'c> Caller<'c> {
     /// # Errors
     /// As [`Caller::open`].
     pub fn enter_root<'t>(&'t self, export: &'t Arc<Export>) -> vfs::Result<Object<'t>> {
-        let options = self.client_options(export)?;
-        self.object(export, options, export.backend.root())
+        let rule = self.client_rule(export)?;
+        self.object(export, rule, export.backend.root())
     }
 
     /// A node of the pseudo file system, which everybody may read.
@@ -267,7 +302,7 @@ impl<'c> Caller<'c> {
     /// # Errors
     /// [`ClientRefused`].
     pub fn open_root<'t>(&'t self, export: &'t Arc<Export>) -> Result<Object<'t>, ClientRefused> {
-        let options = self.mount_options(export)?;
+        let options = &self.mount_rule(export)?.options;
         let (fid, cred) = (export.backend.root(), SquashedCred::ROOT);
         let (blocking, right) = (self.blocking_in(export), vfs::Right::Check);
         Ok(Object { fid, right, export, options, cred, blocking })
@@ -287,38 +322,38 @@ impl<'c> Caller<'c> {
     /// A name service has to be asked only rarely: by MNT, and for the first call of a client that
     /// mounted before a restart or a reload, if the export names hosts. Other calls go on while it
     /// is asked.
-    fn client_options<'t>(&self, export: &'t Export) -> Result<&'t Options, ClientRefused> {
+    fn client_rule<'t>(&self, export: &'t Export) -> Result<&'t Rule, ClientRefused> {
         self.export_index.set(Some(export.index));
-        let options = match export.access_for(&self.requester()) {
-            ClientAccess::Allowed(options) => options,
-            ClientAccess::Unresolved => self.resolved_options(export, Export::access_for)?,
+        let rule = match export.access_for(&self.requester()) {
+            ClientAccess::Allowed(rule) => rule,
+            ClientAccess::Unresolved => self.resolved_rule(export, Export::access_for)?,
             access => return Err(self.no_access(export, access)),
         };
-        self.buffers.set(socket_buffer_sizes(export.buffers_for(options)));
-        Ok(options)
+        self.buffers.set(socket_buffer_sizes(export.buffers_for(&rule.options)));
+        Ok(rule)
     }
 
     /// What the client may do, after the name services were asked.
     #[cold]
-    fn resolved_options<'t>(
+    fn resolved_rule<'t>(
         &self,
         export: &'t Export,
         access: impl Fn(&'t Export, &Requester<'_>) -> ClientAccess<'t>,
-    ) -> Result<&'t Options, ClientRefused> {
+    ) -> Result<&'t Rule, ClientRefused> {
         self.blocking.will_block();
         export.resolve_blocking(self.peer.addr.ip());
         match access(export, &self.requester()) {
-            ClientAccess::Allowed(options) => Ok(options),
+            ClientAccess::Allowed(rule) => Ok(rule),
             access => Err(self.no_access(export, access)),
         }
     }
 
     /// What this client may do once it has mounted an export.
-    fn mount_options<'t>(&self, export: &'t Export) -> Result<&'t Options, ClientRefused> {
+    fn mount_rule<'t>(&self, export: &'t Export) -> Result<&'t Rule, ClientRefused> {
         self.export_index.set(Some(export.index));
         match export.access_to_mount(&self.requester()) {
-            ClientAccess::Allowed(options) => Ok(options),
-            ClientAccess::Unresolved => self.resolved_options(export, Export::access_to_mount),
+            ClientAccess::Allowed(rule) => Ok(rule),
+            ClientAccess::Unresolved => self.resolved_rule(export, Export::access_to_mount),
             access => Err(self.no_access(export, access)),
         }
     }
@@ -519,8 +554,8 @@ impl<'c> Object<'c> {
     }
 
     /// The security flavours that the export accepts from this client.
-    pub const fn flavors(&self) -> FlavorList {
-        self.options.flavors
+    pub fn flavors(&self) -> FlavorList {
+        self.options.rule_flavors.unwrap_or(self.options.flavors)
     }
 
     /// The filehandle of an object of the same export.

@@ -139,7 +139,7 @@ mod tests {
             path: path.as_bytes().to_vec(),
             source: Source::Directory(PathBuf::from(path)),
             fsid: None,
-            rules: vec![Rule { client: Client::Anyone, options, certificate: Default::default() }],
+            rules: vec![Rule::new(Client::Anyone, options)],
             mount_point: None,
             crossed: false,
         }

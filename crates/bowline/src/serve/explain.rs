@@ -16,8 +16,8 @@ use crate::serve_options::ServeOptions;
 use admin::Refused;
 use admin::api::{ExplainQuestion, Explanation};
 use export::{
-    ClientRules, Export, GroupList, NameService, NotServed, Options, ResolvedRule, Source, Squash,
-    SystemNameService, Table,
+    ClientRules, Export, GroupList, NameService, NotServed, Options, ResolvedRule, Rule, Source,
+    Squash, SystemNameService, Table,
 };
 use nfs::mount::normalise;
 use path::{User, walk};
@@ -92,16 +92,16 @@ fn follow(
     };
     describe_export(server, &export, steps);
     let certificate = proof::certificate(question);
-    let options = find_rule(&export, client, certificate.as_ref(), steps)?;
+    let rule = find_rule(&export, client, certificate.as_ref(), steps)?;
     if !proof::is_certified(question) {
-        check_port(&options, question.port, steps)?;
+        check_port(&rule.options, question.port, steps)?;
     }
-    proof::check_transport(&options, question, steps)?;
+    proof::check_transport(&rule.options, question, steps)?;
     let kerberos = &server.parts.kerberos;
-    let flavor = proof::check_flavour(&options, question, kerberos, steps)?;
+    let (flavor, options) = proof::check_flavour(&rule, question, kerberos, steps)?;
     let user = match &question.principal {
-        Some(name) => Some(proof::user_of_principal(&options, (name, flavor), kerberos, steps)?),
-        None => question.uid.map(|uid| squashed(&options, uid, &question.gids, steps)),
+        Some(name) => Some(proof::user_of_principal(options, (name, flavor), kerberos, steps)?),
+        None => question.uid.map(|uid| squashed(options, uid, &question.gids, steps)),
     };
     look_up(export, below, user, options.read_only, steps)
 }
@@ -162,7 +162,7 @@ fn find_rule(
     client: IpAddr,
     certificate: Option<&Certificate>,
     steps: &mut Steps,
-) -> Result<Options, Stop> {
+) -> Result<Rule, Stop> {
     let names = match SystemNameService.names_of(client) {
         Ok(names) if !names.is_empty() => format!("{client} ({})", names.join(", ")),
         Ok(_) => format!("{client} (no name resolves back to this address)"),
@@ -182,7 +182,7 @@ fn find_rule(
         Some(rule) => {
             let text = format!("{names}: the rule for {} ({})", rule.client, rule.options_text());
             steps.ok("client", text);
-            Ok(rule.options)
+            Ok(rule.clone())
         }
         None => {
             let rules = export.client_names().join(" ");

@@ -159,7 +159,7 @@ impl Kerberos {
     fn exports_name_kerberos(&self) -> bool {
         let table = self.exports.load();
         let named = |export: &Arc<export::Export>| {
-            export.rules().iter().any(|rule| rule.options.flavors.has_kerberos())
+            export.rules().iter().any(|rule| rule.flavors().has_kerberos())
         };
         table.exports().iter().any(named)
     }

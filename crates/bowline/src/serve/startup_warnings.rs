@@ -5,7 +5,7 @@ use super::listen_addresses::ListenAddresses;
 use super::{limit_warnings, process_info};
 use crate::config::ServeConfig;
 use crate::export_specs::{self, ExportSpecs, ServerUser};
-use export::{ExportSpec, Exports, Options, Source, Squash};
+use export::{ExportSpec, Exports, Options, Rule, Source, Squash};
 use std::os::fd::AsFd;
 use std::path::Path;
 use sys::identity::Namespace;
@@ -98,9 +98,9 @@ fn exported_state_dir(config: &ServeConfig, specs: &[ExportSpec]) -> Option<Stri
 /// Whether clients are squashed to a user that the user namespace does not have.
 fn unmapped_anonymous_user(specs: &[ExportSpec]) -> Option<String> {
     let namespace = Namespace::look();
-    let mut rules = specs.iter().flat_map(|spec| &spec.rules).map(|rule| rule.options);
+    let mut rules = specs.iter().flat_map(|spec| &spec.rules).flat_map(Rule::all_options);
     let lacks = |o: &Options| o.squash != Squash::None && !namespace.have(o.anonuid, o.anongid);
-    let Options { anonuid, anongid, .. } = rules.find(lacks)?;
+    let Options { anonuid, anongid, .. } = rules.find(|options| lacks(options))?;
     Some(format!(
         "squashed clients act as user {anonuid} and group {anongid}, which this user namespace does not \
          have, so their calls fail: map more ids (/etc/subuid and /etc/subgid), or choose others with \

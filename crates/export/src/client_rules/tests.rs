@@ -4,7 +4,6 @@ use super::{ClientMatch, ClientRules, IDLE_CHECKS_MAX, Rule, UNCACHED_RULES_MAX}
 use crate::clients::Client;
 use crate::options::Options;
 use crate::resolver::NameService;
-use crate::xprtsec::CertificatePattern;
 use std::io;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
@@ -41,10 +40,9 @@ impl NameService for FixedNames {
 }
 
 fn rules(clients: &[&str]) -> ClientRules {
-    let rule = |(n, text): (usize, &&str)| Rule {
-        client: Client::parse(text).unwrap(),
-        options: Options { anonuid: u32::try_from(n).unwrap(), ..Options::default() },
-        certificate: CertificatePattern::default(),
+    let rule = |(n, text): (usize, &&str)| {
+        let options = Options { anonuid: u32::try_from(n).unwrap(), ..Options::default() };
+        Rule::new(Client::parse(text).unwrap(), options)
     };
     ClientRules::new(clients.iter().enumerate().map(rule).collect())
 }
@@ -60,7 +58,7 @@ fn rule(rules: &ClientRules, client: &str) -> Option<u32> {
         rules.store(client, rules.resolve(&NAMES, client), Instant::now());
     }
     match rules.find(client) {
-        ClientMatch::Allowed(options) => Some(options.anonuid),
+        ClientMatch::Allowed(rule) => Some(rule.options.anonuid),
         ClientMatch::Denied => None,
         ClientMatch::Unknown => panic!("it was resolved"),
     }

@@ -10,7 +10,6 @@ mod print;
 mod sec;
 mod suggestion;
 
-use crate::client_rules::Rule;
 use crate::clients::Client;
 use crate::export::{ExportSpec, Fsid, Source};
 use crate::table::EXPORTS_MAX;
@@ -265,13 +264,13 @@ fn add(
     if spec.rules.len() >= RULES_MAX {
         return parsed.error(word, 0, format!("more than {RULES_MAX} clients for one export"));
     }
-    let certificate = set.certificate.clone();
+    let certificate = &set.certificate;
     if !certificate.is_empty() && client.matches_address(Ipv4Addr::UNSPECIFIED.into()).is_none() {
         let text = "tls-name and tls-fingerprint cannot be combined with a host name: \
                     write an address, a network or * before them";
         return parsed.error(word, 0, text.to_owned());
     }
-    if spec.rules.iter().any(|rule| rule.client == client && rule.certificate == certificate) {
+    if spec.rules.iter().any(|rule| rule.client == client && rule.certificate == *certificate) {
         return parsed.error(word, 0, format!("{client} is listed twice for this export"));
     }
     match (spec.fsid, set.fsid) {
@@ -297,7 +296,7 @@ fn add(
         (None, mount_point) => spec.mount_point = mount_point,
         (Some(_), _) => {}
     }
-    spec.rules.push(Rule { client, options: set.options(), certificate });
+    spec.rules.push(set.rule(client));
 }
 
 #[cfg(test)]

@@ -6,9 +6,11 @@ use super::lexer::Word;
 use super::sec::{Access, SecGroups};
 use super::suggestion::nearest_name;
 use crate::buffer_options::BufferSize;
+use crate::client_rules::Rule;
+use crate::clients::Client;
 use crate::export::Fsid;
 use crate::identity::parse_uuid;
-use crate::options::{Options, Squash};
+use crate::options::Options;
 use crate::xprtsec::{CertificatePattern, XprtsecModes};
 use std::ffi::OsString;
 use std::ops::Range;
@@ -39,15 +41,10 @@ pub enum MountPoint {
 }
 
 impl OptionSet {
-    /// The access options of a client.
-    pub const fn options(&self) -> Options {
-        let Access { read_only, root_squash, all_squash } = self.sec.access;
-        let squash = match (all_squash, root_squash) {
-            (true, _) => Squash::All,
-            (false, true) => Squash::Root,
-            (false, false) => Squash::None,
-        };
-        Options { read_only, squash, flavors: self.sec.flavors(), ..self.options }
+    /// The rule of a client.
+    pub fn rule(&self, client: Client) -> Rule {
+        let (options, other_flavors) = self.sec.options(self.options);
+        Rule { client, options, other_flavors, certificate: self.certificate.clone() }
     }
 }
 
@@ -67,7 +64,7 @@ pub fn parse(
     defaults: OptionSet,
     parsed: &mut Parsed,
 ) -> OptionSet {
-    let mut set = OptionSet { sec: defaults.sec.as_defaults(), ..defaults };
+    let mut set = OptionSet { sec: defaults.sec.into_defaults(), ..defaults };
     let mut at = range.start;
     let mut sec_at = at;
     for option in word.bytes().get(range).unwrap_or_default().split(|b| *b == b',') {
@@ -84,8 +81,10 @@ pub fn parse(
         }
         at = at.saturating_add(option.len()).saturating_add(1);
     }
-    if let Err(why) = set.sec.end() {
-        parsed.error(word, sec_at, why);
+    match set.sec.end() {
+        Ok(None) => {}
+        Ok(Some(note)) => parsed.note(word, sec_at, note),
+        Err(why) => parsed.error(word, sec_at, why),
     }
     set
 }
@@ -200,8 +199,10 @@ pub const EXPORT_OPTIONS: [ExportOption; 42] = [
         value: Some("FLAVOUR[:FLAVOUR]..."),
         about: "The accepted security flavours, in order of preference: sys (or unix), none (or null), \
                 krb5, krb5i and krb5p; Kerberos needs a keytab (setting keytab). The default is sys:none. \
-                Calls with other flavours are refused. Flavours that this server does not implement (lkey, \
-                spkm3) are ignored, with the ro, rw and squash options that follow them",
+                Calls with other flavours are refused. ro, rw, root_squash, no_root_squash, all_squash and \
+                no_all_squash after a sec= apply to its flavours only, up to the next sec=; before the first they \
+                apply to all: sec=sys,ro,sec=krb5i,rw,no_root_squash. Flavours that this server does not \
+                implement (lkey, spkm3) are ignored, with the ro, rw and squash options that follow them",
         apply: Apply::Value(|set, value| {
             let not_served = set.sec.begin(value)?;
             Ok((!not_served.is_empty())
@@ -361,14 +362,13 @@ impl OptionSet {
         let Some(row) = row else { return Applied::Wrong(unknown_option(name, shown)) };
         match (&row.apply, value.split_first()) {
             (Apply::Switch(apply), _) => apply(self),
-            (Apply::Access(apply), _) => match self.sec.served_access() {
-                Some(access) => apply(access),
-                None => {
+            (Apply::Access(apply), _) => {
+                if !self.sec.apply(*apply) {
                     return Applied::Noted(format!(
                         "{shown} is ignored together with the sec= before it"
                     ));
                 }
-            },
+            }
             (Apply::Nothing, _) => {}
             (Apply::Ignored, _) => {
                 let why = row.about;

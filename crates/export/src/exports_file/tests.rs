@@ -9,6 +9,7 @@ use crate::export::{ExportSpec, Fsid, Source};
 use crate::options::{Options, Squash};
 use crate::xprtsec::{CertificatePattern, XprtsecModes};
 use proptest::prelude::*;
+use rpc::{AuthSys, Credential};
 use std::os::unix::ffi::OsStringExt;
 use vfs::Durability;
 
@@ -177,12 +178,73 @@ fn sec_lists_the_flavors_that_are_served() {
             "ro is ignored together with the sec= before it",
         ]
     );
-    for differ in ["sec=sys,rw,sec=none", "sec=sys,sec=krb5,rw", "sec=sys,all_squash,sec=none,ro"] {
-        let errors = parsed(differ).errors;
-        assert_eq!(errors.len(), 1, "{differ}: {errors:?}");
-        assert!(errors[0].text.contains("differ between security flavours"), "{}", errors[0]);
-    }
     assert_eq!(text("sec=sys,rw,sec=none,rw"), squashed("rw"));
+}
+
+/// As the manual of exports(5) has it. `exportfs` of nfs-utils 2.6.2 makes the same of those without a note.
+#[test]
+fn options_after_a_sec_are_for_its_flavors_only() {
+    let parsed = |options: &str| {
+        let parsed = parse(format!("/a *({options})\n").as_bytes());
+        assert_eq!(parsed.errors, [], "{options}");
+        parsed
+    };
+    for (options, wanted, noted) in [
+        (
+            "sec=sys,ro,sec=krb5i,rw,no_root_squash",
+            "sec=sys,ro,root_squash,sec=krb5i,rw,no_root_squash",
+            "",
+        ),
+        ("sec=krb5,sec=sys,rw", "sec=krb5,ro,root_squash,sec=sys,rw,root_squash", ""),
+        // flavours with the same options after one with others keep their place in the order of preference
+        (
+            "rw,sec=krb5p,sec=krb5:sys,ro,sec=none,rw",
+            "sec=krb5p,rw,root_squash,sec=krb5:sys,ro,root_squash,sec=none,rw,root_squash",
+            "",
+        ),
+        // named again: what follows is added
+        (
+            "sec=sys:krb5,rw,sec=sys,ro,all_squash",
+            "sec=sys,ro,all_squash,sec=krb5,rw,root_squash,no_all_squash",
+            "",
+        ),
+        ("sec=krb5,rw,sec=krb5i:krb5,ro", "sec=krb5:krb5i", ""),
+        ("sec=sys,rw,sec=krb5", "sec=sys,rw,root_squash,sec=krb5,ro,root_squash", "krb5"),
+        ("rw,sec=sys,ro,sec=krb5", "sec=sys,ro,root_squash,sec=krb5,rw,root_squash", "krb5"),
+        (
+            "sec=krb5,no_root_squash,sec=sys:none",
+            "sec=krb5,ro,no_root_squash,sec=sys:none,ro,root_squash",
+            "sys, none",
+        ),
+    ] {
+        let parsed = parsed(options);
+        let text = parsed.entries[0].rules[0].options_text();
+        let groups = text.split_once(",sec=").map(|(_, groups)| format!("sec={groups}"));
+        assert_eq!(groups.as_deref(), Some(wanted), "{options}");
+        let notes: Vec<&str> = parsed.notes.iter().map(|note| note.text.as_str()).collect();
+        match notes[..] {
+            [] => assert_eq!(noted, "", "{options}"),
+            [note] => {
+                assert!(note.starts_with(&format!("for {noted} exportfs")), "{options}: {note}");
+            }
+            _ => panic!("{options}: {notes:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_rule_with_options_by_flavor_has_them_by_credential() {
+    let parsed = parse(b"/a *(anonuid=7,sec=sys,ro,sec=none,rw,all_squash)");
+    let rule = &parsed.entries[0].rules[0];
+    let sys = Credential::Sys(AuthSys::new(b"", 5, 5, &[]).unwrap());
+    let by_sys = rule.options_for(&sys).unwrap();
+    let by_none = rule.options_for(&Credential::Anonymous).unwrap();
+    assert!(by_sys.read_only && !by_none.read_only);
+    assert_eq!((by_sys.squash, by_none.squash), (Squash::Root, Squash::All));
+    assert_eq!((by_sys.anonuid, by_none.anonuid), (7, 7), "the others are the same");
+    assert_eq!(rule.flavors().to_string(), "sys:none");
+    let other = parse(b"/a *(sec=sys,ro,sec=krb5,rw)");
+    assert_eq!(other.entries[0].rules[0].options_for(&Credential::Anonymous), None);
 }
 
 #[test]
@@ -190,12 +252,18 @@ fn sec_of_a_client_adds_to_that_of_the_defaults() {
     let options = |line: &str| {
         let parsed = parse(line.as_bytes());
         assert_eq!(parsed.errors, [], "{line}");
-        parsed.entries[0].rules[0].options.text()
+        parsed.entries[0].rules[0].options_text()
     };
     assert_eq!(options("/a -sec=none h(rw)"), "rw,sync,secure,root_squash,sec=none");
     assert_eq!(options("/a -sec=none,rw h(sec=sys)"), "rw,sync,secure,root_squash,sec=none:sys");
-    let differ = parse(b"/a -sec=none,ro h(sec=sys,rw)");
-    assert_eq!(differ.errors.len(), 1, "{:?}", differ.errors);
+    assert_eq!(
+        options("/a -sec=none,ro h(sec=sys,rw)"),
+        "ro,sync,secure,root_squash,sec=none,ro,root_squash,sec=sys,rw,root_squash"
+    );
+    // as for all flavours without a sec= before; `exportfs` leaves those of the defaults out, which is noted
+    let notes = |line: &[u8]| parse(line).notes.len();
+    assert_eq!(notes(b"/a -sec=none h(rw)"), 1);
+    assert_eq!(notes(b"/a -sec=none,rw h(sec=sys) g"), 0);
 }
 
 #[test]
@@ -347,10 +415,47 @@ fn any_options() -> impl Strategy<Value = Options> {
             flavors: parse(format!("/a *(sec={flavors})").as_bytes()).entries[0].rules[0]
                 .options
                 .flavors,
+            rule_flavors: None,
             xprtsec: XprtsecModes::parse(xprtsec.as_bytes()).unwrap(),
             buffers: BufferSizes { receive: sizes.0, send: sizes.1 },
         }
     })
+}
+
+/// `ro` or `rw`, and squashing, of flavours after the first ones.
+fn any_other_flavors() -> impl Strategy<Value = Vec<(bool, Squash)>> {
+    let squash = prop_oneof![Just(Squash::None), Just(Squash::Root), Just(Squash::All)];
+    proptest::collection::vec((any::<bool>(), squash), 0..3)
+}
+
+/// A rule with these options for its first flavour, and others for krb5, krb5i and so on.
+fn rule(client: Client, options: Options, others: &[(bool, Squash)]) -> Rule {
+    let mut last = (options.read_only, options.squash);
+    let mut groups = vec![(options.flavors, last)];
+    let names = ["krb5", "krb5i"];
+    for (name, access) in names.iter().zip(others.iter().copied()) {
+        if access == last {
+            continue;
+        }
+        let parsed = parse(format!("/a *(sec={name})").as_bytes());
+        groups.push((parsed.entries[0].rules[0].options.flavors, access));
+        last = access;
+    }
+    let mut rule = Rule::new(client, options);
+    if groups.len() > 1 {
+        let all: Vec<String> = groups.iter().map(|(list, _)| list.to_string()).collect();
+        let all = parse(format!("/a *(sec={})", all.join(":")).as_bytes());
+        let rule_flavors = Some(all.entries[0].rules[0].options.flavors);
+        rule.options.rule_flavors = rule_flavors;
+        let others = groups[1..].iter().map(|(flavors, (read_only, squash))| Options {
+            flavors: *flavors,
+            read_only: *read_only,
+            squash: *squash,
+            ..rule.options
+        });
+        rule.other_flavors = others.collect();
+    }
+    rule
 }
 
 fn any_size() -> impl Strategy<Value = BufferSize> {
@@ -371,7 +476,10 @@ fn any_spec() -> impl Strategy<Value = ExportSpec> {
         .prop_filter("no component", |name| !name.contains(&b'/') && name != b"." && name != b"..");
     let path = proptest::collection::vec(name, 1..4)
         .prop_map(|names| names.iter().flat_map(|n| [b"/".as_slice(), n].concat()).collect());
-    let rules = proptest::collection::vec((any_client(), any_options(), any::<bool>()), 1..5);
+    let rules = proptest::collection::vec(
+        (any_client(), any_options(), any_other_flavors(), any::<bool>()),
+        1..5,
+    );
     let fsid = prop_oneof![
         Just(None),
         any::<u32>().prop_map(|n| Some(Fsid::Number(n))),
@@ -387,7 +495,7 @@ fn any_spec() -> impl Strategy<Value = ExportSpec> {
             mount_point,
             crossed: false,
         };
-        for (client, options, is_certified) in rules {
+        for (client, options, others, is_certified) in rules {
             if spec.rules.iter().all(|rule| rule.client != client) {
                 let mut certificate = CertificatePattern::default();
                 let by_address = client.matches_address([0, 0, 0, 0].into()).is_some();
@@ -396,7 +504,7 @@ fn any_spec() -> impl Strategy<Value = ExportSpec> {
                     let text = format!("sha256:{}", "5a".repeat(32));
                     certificate.add_fingerprint(text.as_bytes()).unwrap();
                 }
-                spec.rules.push(Rule { client, options, certificate });
+                spec.rules.push(Rule { certificate, ..rule(client, options, &others) });
             }
         }
         spec

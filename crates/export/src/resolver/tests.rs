@@ -5,7 +5,6 @@ use crate::client_rules::Rule;
 use crate::client_rules::{ClientMatch, ClientRules};
 use crate::clients::Client;
 use crate::options::Options;
-use crate::xprtsec::CertificatePattern;
 use std::io;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -36,11 +35,7 @@ fn resolver(answer: impl Fn() -> Vec<IpAddr> + Send + Sync + 'static) -> Arc<Res
 
 fn for_host() -> Arc<ClientRules> {
     let client = Client::Host("h".into());
-    Arc::new(ClientRules::new(vec![Rule {
-        client,
-        options: Options::default(),
-        certificate: CertificatePattern::default(),
-    }]))
+    Arc::new(ClientRules::new(vec![Rule::new(client, Options::default())]))
 }
 
 fn ip(n: u32) -> IpAddr {
@@ -102,11 +97,7 @@ fn a_panic_in_a_lookup_ends_the_wait_but_not_the_resolver() {
 
 #[test]
 fn this_machine_is_localhost() {
-    let local = Rule {
-        client: Client::Host("localhost".into()),
-        options: Options::default(),
-        certificate: CertificatePattern::default(),
-    };
+    let local = Rule::new(Client::Host("localhost".into()), Options::default());
     let rules = Arc::new(ClientRules::new(vec![local]));
     let resolver = Resolver::system();
     assert!(resolver.wait_for(&rules, [127, 0, 0, 1].into()));

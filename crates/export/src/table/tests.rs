@@ -8,7 +8,6 @@ use crate::exports_file;
 use crate::identity::Identity;
 use crate::options::Options;
 use crate::table_changes::table_changes;
-use crate::xprtsec::CertificatePattern;
 use rpc::{Certificate, Certificates, TransportSecurity};
 use std::cell::Cell;
 use std::sync::Arc;
@@ -19,11 +18,7 @@ mod nowhere;
 
 fn spec(path: &str, clients: &[&str]) -> ExportSpec {
     let options = Options { secure: false, ..Options::default() };
-    let rule = |text: &&str| Rule {
-        client: Client::parse(text).unwrap(),
-        options,
-        certificate: CertificatePattern::default(),
-    };
+    let rule = |text: &&str| Rule::new(Client::parse(text).unwrap(), options);
     ExportSpec {
         path: path.into(),
         source: Source::scheme("mem", ""),
@@ -237,7 +232,7 @@ fn access_depends_on_transport_security_and_certificate() {
         let (first, second) = (export.access_for(&who), export.access_for(&who));
         assert_eq!(first, second);
         match first {
-            ClientAccess::Allowed(options) => format!("{}", options.anonuid),
+            ClientAccess::Allowed(rule) => format!("{}", rule.options.anonuid),
             refused => format!("{refused:?}"),
         }
     };

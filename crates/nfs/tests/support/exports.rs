@@ -1,8 +1,8 @@
 //! Exports for tests, to this machine only, with a key that dies with the test.
 
 use export::{
-    BufferSize, BufferSizes, CertificatePattern, Client, ExportSpec, Exports, FlavorList, Fsid,
-    Identity, Key, Options, Rule, Source, Squash, Table, XprtsecModes,
+    BufferSize, BufferSizes, Client, ExportSpec, Exports, FlavorList, Fsid, Identity, Key, Options,
+    Rule, Source, Squash, Table, XprtsecModes,
 };
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -24,6 +24,7 @@ pub const RW: Options = Options {
     utf8_names: false,
     delegations: None,
     flavors: FlavorList::DEFAULT,
+    rule_flavors: None,
     xprtsec: XprtsecModes::ALL,
     buffers: BufferSizes { receive: BufferSize::Unset, send: BufferSize::Unset },
 };
@@ -53,11 +54,7 @@ pub fn table_for(rows: &[Row<'_>], clients: &[&str]) -> Table {
         crossed: false,
         rules: clients
             .iter()
-            .map(|client| Rule {
-                client: Client::parse(client).unwrap(),
-                options: *options,
-                certificate: CertificatePattern::default(),
-            })
+            .map(|client| Rule::new(Client::parse(client).unwrap(), *options))
             .collect(),
     });
     let specs: Vec<ExportSpec> = specs.collect();
@@ -67,6 +64,21 @@ pub fn table_for(rows: &[Row<'_>], clients: &[&str]) -> Table {
     };
     let identity = Identity::of(Key([7; 16]));
     Table::build(&specs, &identity, &open, None).unwrap()
+}
+
+/// One export with this rule in force.
+pub fn of_rule(path: &str, backend: &Arc<dyn Backend>, rule: Rule) -> Exports {
+    let spec = ExportSpec {
+        path: path.as_bytes().to_vec(),
+        source: Source::scheme("mem", ""),
+        fsid: Some(Fsid::Number(1)),
+        mount_point: None,
+        crossed: false,
+        rules: vec![rule],
+    };
+    let open = |_: &ExportSpec| -> Result<Arc<dyn Backend>, Infallible> { Ok(Arc::clone(backend)) };
+    let identity = Identity::of(Key([7; 16]));
+    Exports::new(Table::build(&[spec], &identity, &open, None).unwrap())
 }
 
 /// An empty file system in memory, its root writable by root only.

@@ -5,7 +5,7 @@ use super::path::User;
 use super::steps::{Steps, Stop};
 use crate::serve::kerberos::Kerberos;
 use admin::api::ExplainQuestion;
-use export::{Flavor, Options, XprtsecModes};
+use export::{Flavor, Options, Rule, XprtsecModes};
 use rpc::{Certificate, Credential, Principal, XprtsecMode};
 
 /// The modes, named as in `xprtsec=`.
@@ -74,20 +74,21 @@ pub fn check_transport(
     Ok(())
 }
 
-/// The flavour of the calls.
-pub fn check_flavour(
-    options: &Options,
+/// The flavour of the calls, and the options of the rule for it.
+pub fn check_flavour<'r>(
+    rule: &'r Rule,
     question: &ExplainQuestion,
     kerberos: &Kerberos,
     steps: &mut Steps,
-) -> Result<Flavor, Stop> {
-    let flavors = options.flavors;
+) -> Result<(Flavor, &'r Options), Stop> {
+    let flavors = rule.flavors();
     let named = FLAVORS.into_iter().find(|flavor| flavor.to_string() == question.flavor);
     let wanted = named.unwrap_or_else(|| match question.principal {
         Some(_) => flavors.iter().find(|flavor| flavor.is_kerberos()).unwrap_or(Flavor::Krb5),
         None => Flavor::Sys,
     });
-    if !flavors.iter().any(|flavor| flavor == wanted) {
+    let accepts = |options: &&Options| options.flavors.iter().any(|flavor| flavor == wanted);
+    let Some(options) = rule.all_options().find(accepts) else {
         let text = match named {
             None if wanted == Flavor::Sys => {
                 format!("sec={flavors}: clients that mount with sec=sys, the default, are refused")
@@ -97,12 +98,20 @@ pub fn check_flavour(
             ),
         };
         return Err(steps.no("flavour", text));
-    }
+    };
     if let Some(problem) = kerberos.problem().filter(|_| wanted.is_kerberos()) {
         return Err(steps.no("flavour", format!("{problem}; `bowline doctor krb5` looks closer")));
     }
-    steps.ok("flavour", format!("{wanted}, of {flavors}"));
-    Ok(wanted)
+    steps.ok("flavour", format!("{wanted}, of {flavors}{}", access_of(rule, options)));
+    Ok((wanted, options))
+}
+
+/// What applies to the flavour, where something else applies to others.
+fn access_of(rule: &Rule, options: &Options) -> String {
+    if rule.other_flavors.is_empty() {
+        return String::new();
+    }
+    format!("; with it {} and {} apply", options.access_word(), options.squash.word())
 }
 
 /// The user and groups that the calls of a principal act as.

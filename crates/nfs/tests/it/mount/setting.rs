@@ -3,9 +3,7 @@
 use super::tree::Tree;
 use bowline_nfs::mount::{Mount, RefusalReason, RefusedMount, mount_program};
 use bowline_nfs::{Nfs, NfsSettings, v2};
-use export::{
-    CertificatePattern, Client, ExportSpec, Exports, Identity, Options, Rule, Source, Table,
-};
+use export::{Client, ExportSpec, Exports, Identity, Options, Rule, Source, Table};
 use proto::nfs2::Fh2;
 use rpc::{AuthSys, Blocking, Call, Credential, Fault, Peer, Program, Transport};
 use std::convert::Infallible;
@@ -140,10 +138,9 @@ fn exports(tree: &Arc<Tree>) -> Exports {
         source: Source::scheme("mem", ""),
         rules: clients
             .iter()
-            .map(|client| Rule {
-                client: Client::parse(client).unwrap(),
-                options: Options { secure, ..Options::default() },
-                certificate: CertificatePattern::default(),
+            .map(|client| {
+                let options = Options { secure, ..Options::default() };
+                Rule::new(Client::parse(client).unwrap(), options)
             })
             .collect(),
         fsid: None,
