@@ -5,7 +5,7 @@
 use super::Nlm;
 use super::act::Answer;
 use super::locked_file::LockedFile;
-use super::request::{Sender, arguments, finish, mode, range, width};
+use super::request::{Sender, Wanted, arguments, finish, mode, range, width};
 use super::waiting::{GrantCallback, GrantTarget};
 use proto::nlm::{self, LockArgs, Status};
 use rpc::{Blocking, Call, CallerAddress, Fault};
@@ -67,7 +67,7 @@ impl Nlm {
     ) -> Result<Answer, Status> {
         let LockArgs { block, lock, exclusive, reclaim, state, .. } = *args;
         let range = range(&lock, width::<VERSION>())?;
-        let file = self.file(call, lock.handle, exclusive)?;
+        let file = self.file(call, lock.handle, Wanted::Lock { exclusive })?;
         let sender = Sender { name: lock.caller_name, version: VERSION, nsm_state: state };
         let host = self.host(call, sender)?;
         let who = Who::Nlm { host, svid: lock.svid, oh: lock.oh };

@@ -70,6 +70,18 @@ pub(super) struct Sender<'a> {
     pub nsm_state: i32,
 }
 
+/// What a client wants of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wanted {
+    /// A byte-range lock, exclusive or not.
+    Lock {
+        /// Whether it is exclusive.
+        exclusive: bool,
+    },
+    /// A share reservation.
+    Share,
+}
+
 impl Nlm {
     /// The host that calls.
     ///
@@ -103,7 +115,8 @@ impl Nlm {
         file_key(export.id, &fid).ok_or(Status::StaleHandle)
     }
 
-    /// The file of a handle, for a caller who may lock it so.
+    /// The file of a handle, for a caller who may lock it so. A share reservation can deny others' READ and WRITE, and so
+    /// needs the flavour that these need; a lock does not ([`Caller::open_to_lock`]).
     ///
     /// # Errors
     /// The answer.
@@ -111,10 +124,14 @@ impl Nlm {
         &self,
         call: &mut Call<'_>,
         handle: &[u8],
-        write: bool,
+        wanted: Wanted,
     ) -> Result<Arc<LockedFile>, Status> {
         let caller = Caller::new(&self.nfs.exports, call);
-        let object = caller.open(handle).map_err(status::of)?;
+        let (object, write) = match wanted {
+            Wanted::Lock { exclusive } => (caller.open_to_lock(handle), exclusive),
+            Wanted::Share => (caller.open(handle), false),
+        };
+        let object = object.map_err(status::of)?;
         let key = file_key(object.export_id(), &object.fid).ok_or(Status::StaleHandle)?;
         check(&object, write).map_err(status::of)?;
         let file = self.files.keep(key, object).map_err(status::of)?;

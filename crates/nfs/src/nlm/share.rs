@@ -1,7 +1,7 @@
 //! SHARE and UNSHARE: DOS share reservations, of versions 3 and 4.
 
 use super::Nlm;
-use super::request::{Sender, arguments, finish};
+use super::request::{Sender, Wanted, arguments, finish};
 use proto::nlm::{ShareAnswer, ShareArgs, Status};
 use rpc::{Call, Fault};
 use state::{ShareBits, ShareMode, ShareOwner, ShareRequest};
@@ -48,7 +48,7 @@ impl Nlm {
         args: &ShareArgs<'_>,
     ) -> Result<Status, Status> {
         // a reservation is not held in the file system: it is no change, also in a read-only export
-        let file = self.file(call, args.handle, false)?;
+        let file = self.file(call, args.handle, Wanted::Share)?;
         let sender = Sender { name: args.caller_name, version: VERSION, nsm_state: 0 };
         let host = self.host(call, sender)?;
         let request = ShareRequest {

@@ -1,7 +1,7 @@
 //! TEST: what is in the way of a lock.
 
 use super::act::Answer;
-use super::request::{Sender, arguments, finish, mode, range, width};
+use super::request::{Sender, Wanted, arguments, finish, mode, range, width};
 use super::{Nlm, status};
 use proto::nlm::{Holder, Status, TestAnswer, TestArgs, TestResult};
 use rpc::{Call, Fault};
@@ -82,7 +82,7 @@ impl Nlm {
     ) -> Result<Found, Status> {
         let TestArgs { lock, exclusive, .. } = *args;
         let (range, mode) = (range(&lock, width::<VERSION>())?, mode(exclusive));
-        let file = self.file(call, lock.handle, exclusive)?;
+        let file = self.file(call, lock.handle, Wanted::Lock { exclusive })?;
         let sender = Sender { name: lock.caller_name, version: VERSION, nsm_state: 0 };
         let host = self.host(call, sender)?;
         if self.state().in_grace(self.now()) {

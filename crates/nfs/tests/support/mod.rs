@@ -10,8 +10,8 @@ use bowline_nfs::{Nfs, NfsSettings, nfs_program};
 use export::Exports;
 use proto::nfs3::{Bytes, DirOpArgs3};
 use rpc::{
-    AuthSys, Blocking, Call, CallHost, Credential, Fault, Outcome, Peer, Principal, Program,
-    Service, Transport,
+    AuthSys, Blocking, Call, CallHost, Certificate, Credential, Fault, Outcome, Peer, Principal,
+    Program, Service, Transport, TransportSecurity,
 };
 use std::sync::Arc;
 use xdr::{Decode, Encode, Reader, Writer};
@@ -32,12 +32,27 @@ pub struct TestServer {
     /// Who has been proven to call, in place of the user of AUTH_SYS.
     pub principal: Option<Principal>,
     pub client: &'static str,
+    /// What protects the calls in transit.
+    pub security: TransportSecurity,
 }
 
 /// A reply's result, and what the statistics were told.
 pub struct Reply {
     pub bytes: Vec<u8>,
     pub outcome: Outcome,
+}
+
+/// A client's certificate with this name, one of a series of renewed ones.
+pub fn certificate(name: &str, series: u8) -> Certificate {
+    Certificate {
+        subject: format!("CN={name}"),
+        common_name: None,
+        issuer: "CN=test".to_owned(),
+        serial: format!("{series:02x}"),
+        names: vec![name.to_owned()],
+        fingerprint: std::array::from_fn(|at| name.as_bytes().get(at).copied().unwrap_or(series)),
+        not_after: i64::MAX,
+    }
 }
 
 /// The result of a call, decoded to the last byte.
@@ -77,6 +92,7 @@ impl TestServer {
             uid: 0,
             principal: None,
             client: "127.0.0.1:700",
+            security: TransportSecurity::PLAIN,
         }
     }
 
@@ -119,7 +135,7 @@ impl TestServer {
             addr: self.client.parse().unwrap(),
             local: "127.0.0.1:2049".parse().unwrap(),
             transport: self.transport,
-            security: rpc::TransportSecurity::PLAIN,
+            security: self.security,
         };
         let sys = AuthSys::new(b"test", self.uid, self.uid, &[]).unwrap();
         let credential = match &self.principal {

@@ -10,8 +10,8 @@ use proto::nlm::{
     procedure as p,
 };
 use rpc::{
-    AuthSys, Call, CallId, Credential, Fault, Outbound, OutboundCall, Peer, Program, Service,
-    Transport,
+    AuthSys, Call, CallId, Credential, Fault, Outbound, OutboundCall, Peer, Principal, Program,
+    Service, Transport, TransportSecurity,
 };
 use state::{Limits, Now, Record, Recovery, State};
 use std::io;
@@ -37,7 +37,21 @@ impl Store for Records {
     }
 }
 
+/// Who sends requests of version 4.
+pub struct Sender {
+    /// Who has been proven to call, in place of root by AUTH_SYS.
+    pub principal: Option<Principal>,
+    pub security: TransportSecurity,
+}
+
+impl Default for Sender {
+    fn default() -> Self {
+        Self { principal: None, security: TransportSecurity::PLAIN }
+    }
+}
+
 pub struct Rig {
+    pub sender: Sender,
     pub nfs: Arc<Nfs>,
     pub program: Service<Nlm>,
     pub store: Arc<Records>,
@@ -118,11 +132,19 @@ impl Rig {
         Self::of(Nfs::new(exports, NfsSettings::default()).with_state(state))
     }
 
+    /// One export with this rule.
+    pub fn with_rule(backend: &Arc<dyn Backend>, rule: export::Rule) -> Self {
+        let exports = Arc::new(exports::of_rule("/e", backend, rule));
+        let state = Arc::new(State::new(&Recovery::default(), Now(0), Limits::default(), 1));
+        Self::of(Nfs::new(exports, NfsSettings::default()).with_state(state))
+    }
+
     /// The server over the same files that starts when this one has been killed.
     pub fn restarted(&self) -> Self {
         let stored = self.store.stored.lock().unwrap().clone();
         let recovery = Recovery::of(stored.iter().cloned());
-        let exports = Arc::new(exports::of(&[("/e", self.backend(), exports::RW)]));
+        let options = self.nfs.exports.load().exports()[0].rules()[0].options;
+        let exports = Arc::new(exports::of(&[("/e", self.backend(), options)]));
         let state = Arc::new(State::new(&recovery, Now(0), Limits::default(), 1));
         let v4 = V4::default().with_epoch(recovery.instance() + 1);
         let nfs = Nfs::new(exports, NfsSettings::default()).with_state(state).with_version_4(v4);
@@ -148,7 +170,7 @@ impl Rig {
         let nlm = Arc::new(nlm);
         let for_version_4: Weak<Nlm> = Arc::downgrade(&nlm);
         nfs.set_lock_manager(for_version_4);
-        Self { nfs, program: nlm_program(nlm), store, calls }
+        Self { sender: Sender::default(), nfs, program: nlm_program(nlm), store, calls }
     }
 
     pub fn nlm(&self) -> &Nlm {

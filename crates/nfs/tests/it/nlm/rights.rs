@@ -2,7 +2,8 @@
 
 use super::rig::{A, NeverBlocks, Owner, Rig};
 use crate::support::exports;
-use proto::nlm::Status;
+use export::exports_file::parse;
+use proto::nlm::{ShareAccess, ShareDeny, Status, procedure};
 use state::{Limits, Recovery};
 use std::sync::Arc;
 use vfs::{Backend, Create, Cred, Cx, Durability, Name, Right, SetAttr};
@@ -68,6 +69,29 @@ fn a_read_only_export_has_no_locks_for_writing() {
     let v1 = Owner { version: 1, ..A };
     assert_eq!(rig.lock(v1, true, A.lock(&handle, 0, 0)), Status::DeniedNoLocks);
     assert_eq!(rig.lock(A, false, A.lock(&handle, 0, 0)), Status::Granted);
+}
+
+/// As with the kernel's server: Linux locks by AUTH_SYS and without TLS, whatever it has mounted with. A share reservation,
+/// which denies data to others, needs what READ and WRITE need.
+#[test]
+fn neither_the_flavor_nor_the_transport_keeps_a_client_from_locking() {
+    for options in ["sec=krb5p", "xprtsec=tls:mtls", "sec=krb5i,xprtsec=mtls,tls-name=a.lab"] {
+        let parsed = parse(format!("/e 127.0.0.1(rw,{options})").as_bytes());
+        assert_eq!(parsed.errors, [], "{options}");
+        let rule = parsed.entries[0].rules[0].clone();
+        let files = backend(&[("read", 0o644), ("none", 0o600)]);
+        let rig = Rig::with_rule(&files, rule);
+        let who = Owner { uid: 2000, ..A };
+        let (read, none) = (rig.handle("read"), rig.handle("none"));
+        assert_eq!(rig.test(who, true, who.lock(&read, 0, 0)), Ok(()), "{options}");
+        assert_eq!(rig.lock(who, true, who.lock(&read, 0, 0)), Status::Granted, "{options}");
+        assert_eq!(rig.unlock(who, who.lock(&read, 0, 0)), Status::Granted, "{options}");
+        assert_eq!(rig.lock(who, true, who.lock(&none, 0, 0)), Status::Failed, "{options}");
+        let denial = (ShareAccess::Read, ShareDeny::Both);
+        assert_eq!(rig.share(who, procedure::SHARE, &read, denial), Status::Failed, "{options}");
+        let stranger = Owner { addr: "10.1.1.1:700", ..A };
+        assert_eq!(rig.lock(stranger, false, A.lock(&read, 0, 0)), Status::Failed, "{options}");
+    }
 }
 
 #[test]

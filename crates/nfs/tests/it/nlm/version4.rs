@@ -37,10 +37,13 @@ pub(super) fn compound(rig: &Rig, operations: &[Vec<u8>]) -> (Nfsstat4, Vec<u8>)
         addr: "127.0.0.1:900".parse().unwrap(),
         local: "127.0.0.1:2049".parse().unwrap(),
         transport: Transport::Tcp,
-        security: rpc::TransportSecurity::PLAIN,
+        security: rig.sender.security,
     };
-    let sys = AuthSys::new(b"test", 0, 0, &[]).unwrap();
-    let mut call = Call::new(1, &peer, Credential::Sys(sys), &Awake);
+    let credential = match &rig.sender.principal {
+        Some(principal) => Credential::Principal(principal),
+        None => Credential::Sys(AuthSys::new(b"test", 0, 0, &[]).unwrap()),
+    };
+    let mut call = Call::new(1, &peer, credential, &Awake);
     let program = nfs_program(Arc::clone(&rig.nfs));
     let row = program.row(4, 1).unwrap().id;
     let mut reply = Writer::new();

@@ -1,11 +1,15 @@
 //! Clients of version 4.1 around a restart of the server, and while the store fails: what is stored, what can be claimed
 //! again, what waits.
 
-use super::rig::{A, Rig, file_in_memory};
+use super::rig::{A, Rig, Sender, file_in_memory};
 use super::version4::{Client, WRITE, compound, nlm_lock, oper};
+use crate::support::{certificate, exports};
+use export::Options;
+use export::exports_file::parse;
 use proto::nfs4::{Nfsstat4, OpenClaim4, op};
 use proto::nlm::Status;
-use state::Record;
+use rpc::{Principal, PrincipalUser, TransportSecurity};
+use state::{Limits, Record, Recovery};
 use std::sync::atomic::Ordering::Relaxed;
 
 const CLAIM: OpenClaim4<'static> = OpenClaim4::Previous(0);
@@ -50,6 +54,69 @@ fn what_was_reclaimed_is_recorded_before_reclaim_complete_is_answered() {
     let rig = rig.restarted();
     let client = Client::before_reclaim(&rig, b"one", 1);
     client.claim(b"o", (3, 0), CLAIM).unwrap();
+}
+
+/// What sends the requests of a client.
+#[derive(Debug, Clone, Copy)]
+enum By {
+    /// AUTH_SYS without TLS.
+    Plain,
+    /// AUTH_SYS through TLS, without a certificate.
+    Tls,
+    /// A machine with a certificate of this name and series.
+    Machine(&'static str, u8),
+    /// A principal, by the pseudo-flavour of one of the services.
+    Kerberos(&'static str, u32),
+}
+
+/// The same client name and verifier from somebody else are another client: it reclaims nothing (RFC 8881 §8.4.2.1).
+#[test]
+fn only_the_same_principal_and_machine_reclaim() {
+    let parsed = parse(b"/x *(sec=sys:krb5:krb5i:krb5p)");
+    let flavors = parsed.entries[0].rules[0].options.flavors;
+    let options = Options { flavors, ..exports::RW };
+    for (before, after, may) in [
+        (By::Plain, By::Plain, true),
+        (By::Plain, By::Kerberos("root@LAB.TEST", 390_003), false),
+        (By::Kerberos("root@LAB.TEST", 390_003), By::Kerberos("root@LAB.TEST", 390_005), true),
+        (By::Kerberos("root@LAB.TEST", 390_005), By::Kerberos("other@LAB.TEST", 390_005), false),
+        (By::Kerberos("root@LAB.TEST", 390_004), By::Plain, false),
+        (By::Tls, By::Plain, true),
+        (By::Machine("one.lab", 1), By::Machine("one.lab", 2), true),
+        (By::Machine("one.lab", 1), By::Machine("two.lab", 1), false),
+        (By::Machine("one.lab", 1), By::Tls, false),
+        (By::Machine("one.lab", 1), By::Plain, false),
+        (By::Plain, By::Machine("one.lab", 1), false),
+    ] {
+        let mut held = Vec::new();
+        let mut sender = |rig: &Rig, by| {
+            let (mut principal, mut security) = (None, TransportSecurity::PLAIN);
+            match by {
+                By::Plain => {}
+                By::Tls => security = TransportSecurity::TLS,
+                By::Machine(name, series) => {
+                    let certificates = rig.nfs.exports.certificates();
+                    let certificate = certificates.hold(certificate(name, series)).unwrap();
+                    security = TransportSecurity::of_certificate(certificate.id());
+                    held.push(certificate);
+                }
+                By::Kerberos(name, flavor) => {
+                    let user = Some(PrincipalUser { uid: 0, gid: 0, groups: Box::default() });
+                    principal = Some(Principal { flavor, name: name.as_bytes().into(), user });
+                }
+            }
+            Sender { principal, security }
+        };
+        let limits = Limits::default();
+        let mut rig = Rig::with(file_in_memory(), options, &Recovery::default(), limits);
+        rig.sender = sender(&rig, before);
+        Client::new(&rig, b"one", 1).open(b"o", 3);
+        let mut rig = rig.restarted();
+        rig.sender = sender(&rig, after);
+        let claimed = Client::before_reclaim(&rig, b"one", 1).claim(b"o", (3, 0), CLAIM);
+        let refused = claimed.err();
+        assert_eq!(refused, (!may).then_some(Nfsstat4::NoGrace), "{before:?} {after:?}");
+    }
 }
 
 #[test]

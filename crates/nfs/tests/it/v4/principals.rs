@@ -2,14 +2,15 @@
 //! client's machine.
 
 use super::{Client, FORE, create_session, exchange_id, fattr, ok, oper, plain, send};
-use crate::support::{TestServer, exports};
+use crate::support::{TestServer, certificate, exports};
 use export::Options;
 use export::exports_file::parse;
 use proto::nfs4::{
     Bitmap4, CloseArgs, Createhow4, Nfsstat4, OpenHow4, ReadArgs, Stateid4, attr, op,
 };
-use rpc::{Principal, PrincipalUser};
+use rpc::{Principal, PrincipalUser, TransportSecurity};
 use std::cell::Cell;
+use std::sync::Arc;
 use xdr::Writer;
 
 const KRB5: u32 = 390_003;
@@ -205,6 +206,30 @@ fn a_session_whose_connections_are_protected_takes_nothing_by_another() {
     assert_eq!(ask(&client), Nfsstat4::Ok);
     client.server.principal = user("alice@LAB.TEST", 1001, KRB5P);
     assert_eq!(ask(&client), Nfsstat4::BadSession, "to others there is none");
+}
+
+/// A certificate names a machine: another one that calls itself the same cannot take over what a client has.
+#[test]
+fn a_client_is_that_of_its_certificate() {
+    let server = TestServer::new(exports::of(&[("/x", exports::mem(), exports::RW)]));
+    let certificates = Arc::clone(server.nfs().exports.certificates());
+    let hold = |name, series| {
+        let held = certificates.hold(certificate(name, series)).unwrap();
+        (TransportSecurity::of_certificate(held.id()), held)
+    };
+    let [(one, _a), (renewed, _b), (other, _c)] =
+        [("one.lab", 1), ("one.lab", 2), ("other.lab", 3)].map(|(name, series)| hold(name, series));
+    assert_ne!(one, renewed);
+    let mut client = Client::over(TestServer { security: one, ..server });
+    let (handle, stateid) = private_file(&client);
+    let again = |client: &Client| send(&client.server, 1, &[exchange_id(b"client")]).status;
+    for security in [other, TransportSecurity::TLS, TransportSecurity::PLAIN] {
+        client.server.security = security;
+        assert_eq!(again(&client), Nfsstat4::ClidInUse, "{security:?}");
+    }
+    client.server.security = renewed;
+    assert_eq!(again(&client), Nfsstat4::Ok);
+    assert_eq!(client.read(&handle, stateid).unwrap(), b"secret");
 }
 
 /// A user whose ticket has ended leaves opens behind: the machine closes them, whatever flavour the export accepts, and can
