@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 pub struct Counters {
     pub established: AtomicU64,
     pub refused: AtomicU64,
+    pub dropped: AtomicU64,
     pub evicted: AtomicU64,
     pub expired: AtomicU64,
     pub wrong_checksums: AtomicU64,
@@ -29,6 +30,8 @@ pub struct GssCounts {
     pub established: u64,
     /// Tokens that were refused.
     pub refused: u64,
+    /// Tokens for which there was no place in the queue.
+    pub dropped: u64,
     /// Contexts that were evicted.
     pub evicted: u64,
     /// Messages of expired contexts.
@@ -47,6 +50,7 @@ impl Counters {
             contexts,
             established: self.established.load(Relaxed),
             refused: self.refused.load(Relaxed),
+            dropped: self.dropped.load(Relaxed),
             evicted: self.evicted.load(Relaxed),
             expired: self.expired.load(Relaxed),
             wrong_checksums: self.wrong_checksums.load(Relaxed),

@@ -1,24 +1,22 @@
 //! Threads that accept the tokens of clients that establish a context, so that no worker waits for a keytab or a name
 //! service. A context is in the table before its client receives the reply.
 //!
-//! Tokens wait in a queue of [`QUEUE_MAX`]; beyond it a token is dropped and its client sends it again.
+//! Tokens wait in a [`TokenQueue`]; one for which there is no place is dropped, and its client sends it again.
 
 use crate::context::Context;
 use crate::contexts::Contexts;
 use crate::counters::Counters;
 use crate::mechanism::{Acceptor, Refusal};
+use crate::token_queue::TokenQueue;
 use crate::window::WINDOW;
 use proto::rpc::flavor;
 use proto::rpcsec_gss::InitResult;
 use rpc::auth::{FlavorReply, LaterAnswer};
 use std::net::IpAddr;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 use xdr::Writer;
 
-/// The most tokens in the queue.
-pub const QUEUE_MAX: usize = 1024;
 /// The number of threads.
 const THREADS: usize = 2;
 
@@ -50,7 +48,7 @@ struct Work {
     on_refused: RefusalObserver,
 }
 
-/// Starts the threads; dropping the returned sender ends them.
+/// Starts the threads, which end when the returned queue is closed.
 ///
 /// # Errors
 /// No thread can be started.
@@ -59,24 +57,18 @@ pub fn start(
     contexts: Arc<Contexts>,
     counters: Arc<Counters>,
     on_refused: RefusalObserver,
-) -> std::io::Result<SyncSender<Token>> {
-    let (queue, tokens) = sync_channel(QUEUE_MAX);
-    // held by the thread that waits for the next token
-    let tokens = Arc::new(Mutex::new(tokens));
+) -> std::io::Result<Arc<TokenQueue>> {
+    let queue = Arc::new(TokenQueue::default());
     let work = Arc::new(Work { acceptor, contexts, counters, on_refused });
     for _ in 0..THREADS {
-        let (tokens, work) = (Arc::clone(&tokens), Arc::clone(&work));
+        let (tokens, work) = (Arc::clone(&queue), Arc::clone(&work));
         std::thread::Builder::new().name("gss-accept".into()).spawn(move || {
-            while let Some(token) = next(&tokens) {
+            while let Some(token) = tokens.next() {
                 work.establish(token);
             }
         })?;
     }
     Ok(queue)
-}
-
-fn next(tokens: &Mutex<Receiver<Token>>) -> Option<Token> {
-    tokens.lock().unwrap_or_else(PoisonError::into_inner).recv().ok()
 }
 
 impl Work {

@@ -8,12 +8,12 @@ use crate::contexts::Contexts;
 use crate::counters::{Counters, GssCounts};
 use crate::establish::{self, GssRefusal, RefusalObserver, Token};
 use crate::mechanism::Acceptor;
+use crate::token_queue::TokenQueue;
 use proto::rpc::{AuthStat, OpaqueAuth, flavor};
 use proto::rpcsec_gss::{Control, GssCredential, MAXSEQ, TOKEN_MAX};
 use rpc::auth::{Acceptance, CallMessage, Flavor, FlavorReply, NotAccepted, Protection};
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::mpsc::SyncSender;
 use std::time::Instant;
 use xdr::Reader;
 
@@ -25,7 +25,7 @@ pub struct RpcsecGss {
     contexts: Arc<Contexts>,
     counters: Arc<Counters>,
     /// Queue of the threads that accept tokens.
-    tokens: SyncSender<Token>,
+    tokens: Arc<TokenQueue>,
     on_refused: RefusalObserver,
 }
 
@@ -113,10 +113,12 @@ impl RpcsecGss {
         if message.header.procedure != NULL || message.header.verifier.flavor != flavor::AUTH_NONE {
             return Err(AuthStat::BadVerf);
         }
-        let (bytes, tokens) = (token.to_vec(), self.tokens.clone());
+        let (bytes, tokens) = (token.to_vec(), Arc::clone(&self.tokens));
+        let counters = Arc::clone(&self.counters);
         Ok(NotAccepted::AnsweredLater(Box::new(move |answer| {
-            // the token is dropped if the queue is full
-            drop(tokens.try_send(Token { bytes, answer }));
+            if !tokens.add(Token { bytes, answer }) {
+                Counters::add(&counters.dropped);
+            }
         })))
     }
 
@@ -139,6 +141,12 @@ impl RpcsecGss {
             results: Vec::new(),
             start_tls: false,
         })))
+    }
+}
+
+impl Drop for RpcsecGss {
+    fn drop(&mut self) {
+        self.tokens.close();
     }
 }
 

@@ -25,8 +25,8 @@ const SERVICE: &str = "nfs/";
 /// Accepted encryption types (RFC 3961 §8, RFC 8009 §7): AES with SHA-1, and with SHA-2.
 const ENCRYPTION_TYPES: [u32; 4] = [17, 18, 19, 20];
 
-/// Remedies for errors of the library, found by a part of the error text.
-const REMEDIES: [(&str, &str); 6] = [
+/// Remedies for errors of the library, found by a part of the error text; the first that fits.
+const REMEDIES: [(&str, &str); 11] = [
     ("Clock skew too great", "the clocks of client and server differ by more than five minutes"),
     (
         "Key version",
@@ -38,6 +38,24 @@ const REMEDIES: [(&str, &str); 6] = [
     ),
     (
         "No key table entry",
+        "the keytab has no key for the name that the client uses for this server",
+    ),
+    // MIT since 1.14
+    (
+        "keytab is likely out of date",
+        "the keytab lacks the KDC's newest key: add it with kadmin ktadd",
+    ),
+    (
+        "ticket is likely out of date",
+        "the client needs a new ticket, as its own is for a key that the keytab has no more",
+    ),
+    (
+        "found in keytab but not with enctype",
+        "the keytab has no key of the ticket's encryption type: add it with kadmin ktadd",
+    ),
+    ("cannot decrypt ticket", "the key in the keytab differs from the KDC's: renew the keytab"),
+    (
+        "not found in keytab",
         "the keytab has no key for the name that the client uses for this server",
     ),
     ("Ticket expired", "get a new ticket on the client (kinit, or its keytab)"),

@@ -16,12 +16,14 @@ mod establish;
 mod flavor;
 pub mod krb5;
 mod mechanism;
+mod token_queue;
 mod window;
 
 pub use caller::{Caller, CallerError};
 pub use contexts::{CONTEXTS_MAX, CONTEXTS_OF_PRINCIPAL_MAX};
 pub use counters::GssCounts;
-pub use establish::{GssRefusal, QUEUE_MAX, RefusalObserver};
+pub use establish::{GssRefusal, RefusalObserver};
 pub use flavor::RpcsecGss;
 pub use mechanism::{Acceptor, Established, Messages, Refusal, Room, Unprotected};
+pub use token_queue::{QUEUE_MAX, QUEUE_OF_CLIENT_MAX};
 pub use window::WINDOW;

@@ -82,6 +82,17 @@ impl Realm {
         realm
     }
 
+    /// Has kadmin.local do something, as `ktadd -k FILE PRINCIPAL`.
+    ///
+    /// # Panics
+    /// If it fails.
+    pub fn administer(&self, query: &str) {
+        run(Command::new("/usr/sbin/kadmin.local")
+            .env("KRB5_CONFIG", self.config())
+            .env("KRB5_KDC_PROFILE", self.dir.join("kdc.conf"))
+            .args(["-q", query]));
+    }
+
     /// The configuration of its clients and servers, for `KRB5_CONFIG`.
     #[must_use]
     pub fn config(&self) -> PathBuf {

@@ -100,6 +100,7 @@ fn kerberos(out: &mut Exposition, parts: &ServerParts) {
     };
     one("gss_established", "Kerberos contexts established.", counts.established);
     one("gss_refused", "Tokens of clients that were refused.", counts.refused);
+    one("gss_dropped", "Tokens for which the queue had no place.", counts.dropped);
     one("gss_evicted", "Contexts that made room for others.", counts.evicted);
     one("gss_expired", "Contexts that were used after their end.", counts.expired);
     one("gss_wrong_checksums", "Messages whose checksum was wrong.", counts.wrong_checksums);

@@ -11,4 +11,5 @@
 mod client;
 mod library;
 mod messages;
+mod refused_tokens;
 mod toy;

@@ -2,7 +2,7 @@
 
 use crate::client::{Answer, Client, answer, init, message, protected};
 use crate::toy::Server;
-use bowline_gss::{CONTEXTS_OF_PRINCIPAL_MAX, WINDOW};
+use bowline_gss::{CONTEXTS_OF_PRINCIPAL_MAX, QUEUE_OF_CLIENT_MAX, WINDOW};
 use proto::rpc::{Accepted, AuthStat, ReplyBody, ReplyHeader, flavor};
 use proto::rpcsec_gss::{Control, GssCredential, InitResult, Service};
 use rpc::{Duplicate, Reject, Verdict};
@@ -157,6 +157,39 @@ fn a_principal_with_too_many_contexts_loses_its_oldest_only() {
     assert_eq!(ask(&other), Answer::Results(HELLO.to_vec()));
     let counts = (server.counts)();
     assert_eq!((counts.contexts, counts.evicted), (CONTEXTS_OF_PRINCIPAL_MAX as u64 + 1, 1));
+}
+
+/// Tokens that take long, as with a KDC or a name service that does not answer: calls of established contexts go on, and
+/// another client's token has its place.
+#[test]
+fn a_flood_of_tokens_takes_the_places_of_its_own_client_only() {
+    let server = Server::new();
+    let client = Client::new(&server, "alice@LAB.TEST");
+    let send = |from: &str, token: &[u8]| {
+        let (done, reply) = server.ask_from(from, &init(5, token));
+        assert_eq!((done.verdict, reply.len()), (Verdict::Deferred, 0));
+    };
+    // both threads have one
+    for n in 1..=2 {
+        send("192.0.2.7:700", b"held");
+        server.gate.until(n);
+    }
+    let beyond = 10_000 - QUEUE_OF_CLIENT_MAX;
+    (0..QUEUE_OF_CLIENT_MAX + beyond).for_each(|_| send("192.0.2.7:701", b"held"));
+    assert_eq!((server.counts)().dropped, beyond as u64);
+    // addresses of one network of IPv6 are one client
+    for n in 0..=QUEUE_OF_CLIENT_MAX {
+        send(&format!("[2001:db8::{n:x}]:700"), b"held");
+    }
+    assert_eq!((server.counts)().dropped, beyond as u64 + 1);
+    let results = client.ask(&server, ECHO, 1, Service::Integrity, HELLO);
+    assert_eq!(results, Answer::Results(HELLO.to_vec()));
+    send("[2001:db8:0:1::1]:700", b"bob");
+    server.gate.open();
+    let replies: Vec<Vec<u8>> =
+        (0..2 + 2 * QUEUE_OF_CLIENT_MAX + 1).map(|_| server.later()).collect();
+    let is_bobs = |reply: &&Vec<u8>| reply.windows(7).any(|part| part == b"\0\0\0\x03bob");
+    assert_eq!(replies.iter().filter(is_bobs).count(), 1);
 }
 
 #[test]

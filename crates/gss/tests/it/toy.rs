@@ -10,7 +10,7 @@ use rpc::{
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 use xdr::{Reader, Writer};
 
@@ -63,12 +63,44 @@ impl Messages for Toy {
     }
 }
 
-/// Accepts tokens that are a name and, behind a space, a lifetime in seconds.
-struct ToyAcceptor;
+/// Accepts tokens that are a name and, behind a space, a lifetime in seconds. A name that begins with "held" waits at the
+/// gate.
+struct ToyAcceptor(Arc<Gate>);
+
+/// Holds tokens until it is opened.
+#[derive(Default)]
+pub struct Gate {
+    /// How many wait, and whether it is open.
+    state: Mutex<(usize, bool)>,
+    changed: Condvar,
+}
+
+impl Gate {
+    fn pass(&self) {
+        let mut state = self.state.lock().unwrap();
+        state.0 += 1;
+        self.changed.notify_all();
+        drop(self.changed.wait_while(state, |(_, open)| !*open).unwrap());
+    }
+
+    /// Waits until so many wait.
+    pub fn until(&self, count: usize) {
+        let state = self.state.lock().unwrap();
+        drop(self.changed.wait_while(state, |(waiting, _)| *waiting < count).unwrap());
+    }
+
+    pub fn open(&self) {
+        self.state.lock().unwrap().1 = true;
+        self.changed.notify_all();
+    }
+}
 
 impl Acceptor for ToyAcceptor {
     fn accept(&self, token: &[u8]) -> Result<Established, Refusal> {
         let text = String::from_utf8_lossy(token).into_owned();
+        if text.starts_with("held") {
+            self.0.pass();
+        }
         if text.starts_with("wrong") {
             return Err(Refusal { major: 9 << 16, minor: 77, text: "a wrong token".into() });
         }
@@ -137,6 +169,7 @@ pub struct Server {
     pub dispatcher: Dispatcher,
     pub counts: Box<dyn Fn() -> GssCounts>,
     pub refusals: Receiver<String>,
+    pub gate: Arc<Gate>,
     posted: Receiver<Vec<u8>>,
     host: Host,
 }
@@ -179,17 +212,24 @@ impl Server {
         let on_refused = move |refusal: &GssRefusal| {
             let _ = refused.lock().unwrap().send(refusal.reason.clone());
         };
-        let flavor = RpcsecGss::new(Box::new(ToyAcceptor), Arc::new(on_refused)).unwrap();
+        let gate = Arc::new(Gate::default());
+        let acceptor = ToyAcceptor(Arc::clone(&gate));
+        let flavor = RpcsecGss::new(Box::new(acceptor), Arc::new(on_refused)).unwrap();
         let counts = Box::new(flavor.counts());
         dispatcher.auth().add(Box::new(flavor)).unwrap();
         let (post, posted) = channel();
-        Self { dispatcher, counts, refusals, posted, host: Host(post) }
+        Self { dispatcher, counts, refusals, gate, posted, host: Host(post) }
     }
 
     /// What becomes of a message, and its answer.
     pub fn ask(&self, record: &[u8]) -> (Done, Vec<u8>) {
+        self.ask_from("192.0.2.7:700", record)
+    }
+
+    /// The same from another address.
+    pub fn ask_from(&self, addr: &str, record: &[u8]) -> (Done, Vec<u8>) {
         let mut reply = Writer::new();
-        let addr = "192.0.2.7:700".parse().unwrap();
+        let addr = addr.parse().unwrap();
         let peer = Peer {
             addr,
             local: addr,
