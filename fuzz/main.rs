@@ -3,6 +3,9 @@
 #![no_main]
 
 mod entry;
+#[cfg(feature = "tls")]
+#[path = "entry/tls_stream.rs"]
+mod tls_stream;
 
 use std::sync::OnceLock;
 
@@ -14,6 +17,8 @@ macro_rules! find {
         fn find(name: &str) -> Option<fn(&[u8])> {
             match name {
                 $(stringify!($target) => Some(entry::$target::run),)*
+                #[cfg(feature = "tls")]
+                "tls_stream" => Some(tls_stream::run),
                 _ => None,
             }
         }

@@ -49,6 +49,8 @@ pub(crate) const POSTPONED_COST: usize = 256;
 pub(crate) const DATAGRAM_COST: usize = 256;
 /// The least memory for queued datagrams, however little the server may have: some of the longest.
 const DATAGRAM_BYTES_MIN: usize = 1 << 20;
+/// Bytes of messages that are not complete, of all handshakes together: each handshake may keep 64 KiB.
+pub(crate) const HANDSHAKE_BYTES_MAX: usize = 32 << 20;
 /// Ready events fetched at once.
 pub(crate) const EVENTS_PER_WAIT: usize = 64;
 /// Clients without an open connection of which is remembered what they did.

@@ -48,6 +48,11 @@ impl Handshake {
         Ok(Self::of(Machine::Server(Box::new(UnbufferedServerConnection::new(config)?))))
     }
 
+    /// Bytes kept of messages that are not complete.
+    pub const fn kept(&self) -> usize {
+        self.incoming.len()
+    }
+
     pub(crate) const fn of(machine: Machine) -> Self {
         Self { machine, incoming: Vec::new(), early: Vec::new() }
     }

@@ -5,7 +5,9 @@
 //! the last handshake message as its tail.
 //!
 //! Limits: [`HANDSHAKES_MAX`] in all, [`HANDSHAKES_PER_CLIENT_MAX`] per client; beyond them the oldest handshake of this
-//! client, or of the client with the most, is closed. Each handshake has a time limit.
+//! client, or of the client with the most, is closed. Each handshake has a time limit. Of incomplete messages all
+//! handshakes together keep [`HANDSHAKE_BYTES_MAX`], a part of it in each thread; beyond it the one that keeps the most is
+//! closed.
 //!
 //! Locks: `places` guards the numbers per client; a thread's inbox guards the connections on their way to it. Each is held
 //! for one table or list operation.
@@ -15,7 +17,9 @@ use crate::conn::places::{ClientNetwork, Places};
 use crate::epoll_tokens::TOKEN_INBOX;
 use crate::handshake::log::HandshakeLog;
 use crate::handshake::pending_handshake::{Outcome, PendingHandshake};
-use crate::limits::{EVENTS_PER_WAIT, HANDSHAKES_MAX, HANDSHAKES_PER_CLIENT_MAX};
+use crate::limits::{
+    EVENTS_PER_WAIT, HANDSHAKE_BYTES_MAX, HANDSHAKES_MAX, HANDSHAKES_PER_CLIENT_MAX,
+};
 use crate::pool::inbox::Message;
 use crate::pool::shared::{Handshakes, Shared};
 use crate::pool::worker_pool::Pool;
@@ -62,6 +66,8 @@ struct ThreadState<'d> {
     shared: &'d Shared,
     stats: WorkerStats,
     pending: HashMap<u64, PendingHandshake>,
+    /// Bytes that those keep of incomplete messages.
+    kept: usize,
     /// Deadlines, on the server's clock.
     ends: BTreeMap<(u64, u64), ()>,
     buf: Vec<u8>,
@@ -119,6 +125,7 @@ impl HandshakeThreads {
             shared,
             stats: shared.telemetry.worker(),
             pending: HashMap::new(),
+            kept: 0,
             ends: BTreeMap::new(),
             buf: vec![0; RECEIVE_BYTES],
         };
@@ -210,20 +217,49 @@ impl ThreadState<'_> {
             let watched =
                 pending_one.conn().stream.watch(&self.thread.epoll, id, Interest::READABLE);
             match watched {
-                Ok(()) => _ = self.pending.insert(id, pending_one),
+                Ok(()) => self.put(id, pending_one),
                 Err(error) => self.end(Outcome::Failed(pending_one, Some(error.to_string()))),
             }
         }
     }
 
+    /// Keeps a handshake until more of it arrives.
+    fn put(&mut self, id: u64, pending_one: PendingHandshake) {
+        self.kept = self.kept.saturating_add(pending_one.kept());
+        self.pending.insert(id, pending_one);
+    }
+
+    fn take(&mut self, id: u64) -> Option<PendingHandshake> {
+        let pending_one = self.pending.remove(&id)?;
+        self.kept = self.kept.saturating_sub(pending_one.kept());
+        Some(pending_one)
+    }
+
+    /// Closes the handshakes that keep the most, until all together keep no more than they may.
+    fn shrink(&mut self) {
+        let share = HANDSHAKE_BYTES_MAX.checked_div(self.handshakes.threads.len()).unwrap_or(0);
+        while self.kept > share {
+            let largest = self.pending.iter().max_by_key(|(_, pending_one)| pending_one.kept());
+            let Some(pending_one) = largest.map(|(id, _)| *id).and_then(|id| self.take(id)) else {
+                return;
+            };
+            self.stats.add(Counter::TlsDisplaced, 1);
+            let why = "handshakes keep too much memory, and of all it had sent the most";
+            self.end(Outcome::Failed(pending_one, Some(why.to_owned())));
+        }
+    }
+
     fn go_on(&mut self, id: u64) {
-        let Some(pending_one) = self.pending.remove(&id) else { return };
+        let Some(pending_one) = self.take(id) else { return };
         let (conn, pool) = (Arc::clone(pending_one.conn()), Arc::clone(&pending_one.pool));
         // a panic, which is a bug, costs this connection and not the thread
         let went_on =
             AssertUnwindSafe(|| pending_one.go_on(&self.handshakes.server, &mut self.buf));
         match catch_unwind(went_on) {
-            Ok(Outcome::More(pending_one)) => _ = self.pending.insert(id, pending_one),
+            Ok(Outcome::More(pending_one)) => {
+                self.put(id, pending_one);
+                self.shrink();
+            }
             Ok(over) => self.end(over),
             Err(_panic) => {
                 self.stats.add(Counter::TlsFailed, 1);
@@ -270,7 +306,7 @@ impl ThreadState<'_> {
         while let Some(first) = self.ends.first_entry().filter(|first| first.key().0 <= now_ms) {
             let (_, id) = *first.key();
             first.remove();
-            if let Some(pending_one) = self.pending.remove(&id) {
+            if let Some(pending_one) = self.take(id) {
                 self.stats.add(Counter::TlsTimedOut, 1);
                 let why = format!(
                     "its handshake was not completed within {:?}",

@@ -38,6 +38,11 @@ impl PendingHandshake {
         &self.rx.conn
     }
 
+    /// Bytes kept of messages that are not complete.
+    pub fn kept(&self) -> usize {
+        self.handshake.as_ref().map_or(0, Handshake::kept)
+    }
+
     /// Processes what has arrived.
     pub fn go_on(mut self, server: &ServerTls, buf: &mut [u8]) -> Outcome {
         for _ in 0..RECEIVES_AT_ONCE {

@@ -16,8 +16,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
+use sys::testing::tcp::connect_from;
 use telemetry::Counter;
 use tempfile::TempDir;
+use testing::{Missing, skip};
 use tls::{
     ALPN, Authority, ClientFiles, ClientStream, ClientTls, ConnectError, Issued, Purpose, Request,
     ServerFiles, ServerTls,
@@ -133,7 +135,10 @@ fn probe(procedure: u32) -> Vec<u8> {
 
 /// A connection whose probe was answered.
 fn probed(addr: SocketAddr) -> TcpStream {
-    let mut client = Client::new(addr);
+    probed_on(Client::new(addr))
+}
+
+fn probed_on(mut client: Client) -> TcpStream {
     client.0.write_all(&record(&probe(0))).unwrap();
     let reply = client.try_receive().unwrap();
     let header: ReplyHeader<'_> = Reader::new(&reply).get().unwrap();
@@ -440,6 +445,43 @@ fn half_handshakes_are_bounded_and_cost_others_nothing() {
     // half of them go away by themselves
     half.truncate(150);
     drop((half, stream, other));
+    server.toy.stop();
+}
+
+/// First messages of nearly 64 KiB that do not end, of four addresses: what all of them keep is bounded, and the largest go.
+#[test]
+fn what_half_handshakes_keep_is_bounded() {
+    const EACH: usize = 3 * (5 + 16_384);
+    const HALF: usize = 1000;
+    if sys::limits::raise_open_files() < 2 * HALF as u64 + 500 {
+        return skip(Missing::Limit, "descriptors for 1,000 connections and their server");
+    }
+    let server = Sealed::start_with(Duration::from_secs(300));
+    let mut small = probed(server.toy.tcp);
+    small.write_all(&[22, 3, 1, 0, 200, 1]).unwrap();
+    // a record of handshake messages; the first begins a ClientHello of 65,535 bytes
+    let record = |begin: [u8; 4]| [&[22, 3, 1, 0x40, 0][..], &begin, &[0; 16_380]].concat();
+    let part = [record([1, 0, 0xff, 0xff]), record([0; 4]), record([0; 4])].concat();
+    assert_eq!(part.len(), EACH);
+    let half: Vec<TcpStream> = (0..HALF)
+        .map(|number| {
+            let from = SocketAddr::from(([127, 0, 2, (number % 4) as u8 + 1], 0));
+            let mut socket = probed_on(Client(connect_from(from, server.toy.tcp).unwrap()));
+            // one that is closed meanwhile has sent enough
+            let _ = socket.write_all(&part);
+            socket
+        })
+        .collect();
+    // 32 MiB, half of it in each of two threads
+    let kept = 2 * ((16 << 20) / EACH);
+    let displaced = (HALF - kept) as u64;
+    until("the largest made room", || server.toy.counter(Counter::TlsDisplaced) >= displaced);
+    small.set_nonblocking(true).unwrap();
+    let small = small.read(&mut [0; 1]).map_err(|error| error.kind());
+    assert_eq!(small, Err(std::io::ErrorKind::WouldBlock), "it is there still");
+    let mut stream = server.connect();
+    assert_eq!(call(&mut stream, 1, ECHO, &opaque(b"sealed")), opaque(b"sealed"));
+    drop((half, stream));
     server.toy.stop();
 }
 
