@@ -94,8 +94,14 @@ fn connect_all(plan: &Plan, file_set: &Arc<FileSet>) -> Result<Vec<Vec<Client>>,
             .with_fragments(plan.fragment as usize);
         let state = if plan.version.opens() {
             let failed = |source| LoadError::Io { doing: "a socket's mode", source };
-            let stream = socket.begin_blocking().map_err(failed)?;
-            let state = version4::set_up(plan, file_set, client, server, stream, identity)?;
+            let refused = |source| LoadError::SetUp { client: client + 1, server, source };
+            let over = if plan.sec == Sec::Tls {
+                setup::connect_sealed(server, plan)?
+            } else {
+                let stream = socket.begin_blocking().map_err(failed)?;
+                client::Client::over_tcp(stream, plan.timeout).map_err(refused)?
+            };
+            let state = version4::set_up(plan, file_set, client, server, over, identity)?;
             socket.end_blocking().map_err(failed)?;
             Some(state)
         } else {
@@ -173,7 +179,7 @@ pub fn run_from(
         threads.into_iter().filter_map(|thread| thread.join().ok()).collect()
     });
     let mut counters = ThreadCounters::new(0);
-    let (mut error, mut state_return) = (None, StateReturn::default());
+    let (mut error, mut state_return) = (None, StateReturn::of(&plan));
     let mut counted = std::time::Duration::ZERO;
     for one in outcomes {
         counters.add(one.counters);

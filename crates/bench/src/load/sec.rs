@@ -1,6 +1,6 @@
 //! How calls are protected: by Kerberos (RPCSEC_GSS), each simulated client with a context of its own, or by TLS
-//! (RFC 9289), each connection with a session of its own. What is prepared for a load is prepared by AUTH_SYS, under
-//! `tls` inside of TLS.
+//! (RFC 9289), each connection with a session of its own. What is prepared for a load, and the sessions and opens of
+//! version 4, is prepared by AUTH_SYS, under `tls` inside of TLS.
 
 use super::error::LoadError;
 use super::plan::Plan;
@@ -76,9 +76,6 @@ impl Sec {
         let name = self.name();
         if plan.proto != super::plan::Proto::Tcp {
             return Err(format!("--sec {name} needs --proto tcp"));
-        }
-        if plan.version.opens() {
-            return Err(format!("--sec {name} needs --vers 2 or 3"));
         }
         if self.service().is_some() && plan.clients > CONTEXTS_MAX {
             return Err(format!(
@@ -196,6 +193,9 @@ mod tests {
             let mut plan = Plan::new("127.0.0.1:2049".parse().unwrap(), "/x", Workload::Null);
             plan.sec = name.parse().unwrap();
             assert_eq!((plan.sec.name(), plan.check()), (name, Ok(())));
+            plan.version = "4.1".parse().unwrap();
+            assert_eq!(plan.check(), Ok(()), "{name}");
+            plan.version = "3".parse().unwrap();
             plan.proto = Proto::Udp;
             assert_eq!(plan.check().is_ok(), name == "sys");
         }

@@ -29,7 +29,7 @@ pub(crate) struct SetupClient {
 }
 
 /// Connects, inside of TLS if the load is: the export may demand it.
-fn connect_sealed(addr: SocketAddr, plan: &Plan) -> Result<Client, LoadError> {
+pub(super) fn connect_sealed(addr: SocketAddr, plan: &Plan) -> Result<Client, LoadError> {
     let protection = Protection::of_connection(plan)?;
     if matches!(protection, Protection::None) {
         return Ok(connect(addr, plan)?);

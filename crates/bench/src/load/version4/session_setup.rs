@@ -1,6 +1,6 @@
-//! The beginning and the end of a simulated client of version 4, in blocking calls over the connection of its load: its
-//! session, the files that its load reads and writes, and, before version 4.1, its slots' owners, confirmed so that the
-//! load need not do it.
+//! The beginning and the end of a simulated client of version 4, in blocking calls over the connection of its load, or of
+//! one beside it where that is sealed by TLS: its session, the files that its load reads and writes, and, before version
+//! 4.1, its slots' owners, confirmed so that the load need not do it.
 
 use super::admission::{patiently, unique_name};
 use super::state::{OpenFile, SlotState, State4};
@@ -8,6 +8,8 @@ use crate::load::call::LOCK_BYTES;
 use crate::load::error::LoadError;
 use crate::load::file_set::FileSet;
 use crate::load::plan::{Plan, Workload};
+use crate::load::sec::Sec;
+use crate::load::setup::connect_sealed;
 use client::nfs4::{ClientRecord, OpenOwner, Operations, succeeded};
 use client::{Client, Fh, Identity};
 use proto::layout::Bytes;
@@ -22,7 +24,7 @@ const FILES_MAX: usize = 64;
 /// How long a call may take that gives something back.
 const RETURN_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Makes client number `client` known on its connection, with what the load needs open.
+/// Makes client number `client` known by calls of `over`, with what the load needs open.
 ///
 /// # Errors
 /// A refusal of the server; fewer slots than the load has calls under way.
@@ -31,12 +33,11 @@ pub(crate) fn set_up(
     file_set: &FileSet,
     client: usize,
     server: SocketAddr,
-    stream: TcpStream,
+    mut over: Client,
     identity: Identity,
 ) -> Result<State4, LoadError> {
     let refused = |source| LoadError::SetUp { client: client + 1, server, source };
     let minor = plan.version.minor().unwrap_or(0);
-    let mut over = Client::over_tcp(stream, plan.timeout).map_err(refused)?;
     over.set_identity(Some(identity.clone()));
     let deadline = Instant::now() + plan.timeout;
     let slots = u32::try_from(plan.depth).unwrap_or(u32::MAX);
@@ -181,9 +182,10 @@ fn unlock(
 
 /// The clients of a load that has ended. Dropped, each closes what it has open and has the server forget it, so that the
 /// next load finds the server as this one did; one whose server does not answer leaves that to its lease.
-#[derive(Default)]
 pub(crate) struct StateReturn {
     all: Vec<(TcpStream, State4)>,
+    /// What connections beside sealed ones are made for.
+    sealed: Option<Plan>,
 }
 
 impl std::fmt::Debug for StateReturn {
@@ -193,6 +195,10 @@ impl std::fmt::Debug for StateReturn {
 }
 
 impl StateReturn {
+    pub(crate) fn of(plan: &Plan) -> Self {
+        Self { all: Vec::new(), sealed: (plan.sec == Sec::Tls).then(|| plan.clone()) }
+    }
+
     /// Adds a client, whose connection blocks.
     pub(crate) fn add(&mut self, stream: TcpStream, state: State4) {
         self.all.push((stream, state));
@@ -202,7 +208,13 @@ impl StateReturn {
 impl Drop for StateReturn {
     fn drop(&mut self) {
         for (stream, state) in self.all.drain(..) {
-            let Ok(mut over) = Client::over_tcp(stream, RETURN_TIMEOUT) else { continue };
+            let over = match &self.sealed {
+                None => Client::over_tcp(stream, RETURN_TIMEOUT).ok(),
+                Some(plan) => {
+                    stream.peer_addr().ok().and_then(|server| connect_sealed(server, plan).ok())
+                }
+            };
+            let Some(mut over) = over else { continue };
             over.set_identity(Some(state.identity.clone()));
             // the lease ends what cannot be given back
             let _ = give_back(&mut over, state);
