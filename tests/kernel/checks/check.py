@@ -14,6 +14,8 @@ EXPORT = open(JOB + "/exports").read().split()[0].rsplit("/", 1)[0]
 def run(checks, beyond_version_2=()):
     """Runs each function in a fresh directory; prints ok or not ok; exits with 1 if any failed."""
     failed = 0
+    left_out = os.environ.get("LEFT_OUT", "").split()
+    checks = [check for check in checks if check.__name__ not in left_out]
     if VERSION == 2:
         checks = [check for check in checks if check not in beyond_version_2]
     for check in checks:

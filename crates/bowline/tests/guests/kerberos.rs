@@ -13,5 +13,5 @@ fn the_kernel_client_works_over_kerberos() {
     if !Path::new("/usr/sbin/krb5kdc").exists() || !Path::new("/usr/sbin/kadmin.local").exists() {
         return skip(Missing::Program, format_args!("krb5kdc, kadmin.local"));
     }
-    alone("Kerberos", "kerberos.sh", &[], 17);
+    alone("Kerberos", "kerberos.sh", &[], 20);
 }
