@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """cost.py PROGRAM [CLIENTS [EXPORTS [SECONDS]]]: what looking at a server costs, with so many connected clients (10,000) and exports (1,000).
 
-Prints the server's processor time of a scrape of its metrics, and the processor time that `bowline top` takes of itself and of the
-server while it shows each view for SECONDS (10). By hand, with an optimised program: every figure is a share of one processor."""
+Prints the server's processor time of a scrape of its metrics and of an update of `bowline top`, and the processor time that `top` takes
+of itself and of the server while it shows each view for SECONDS (10; 0: not). By hand, with an optimised program: every share is one of
+one processor."""
 import fcntl
+import json
 import os
 import pty
 import resource
@@ -20,6 +22,7 @@ import urllib.request
 program = sys.argv[1]
 clients, exports, seconds = (int(number) for number in (sys.argv[2:] + ["10000", "1000", "10"][len(sys.argv) - 2:]))
 SCRAPES = 200
+UPDATES = 20
 
 
 def cpu_s(pid):
@@ -32,6 +35,23 @@ def free_port():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
+
+
+def update_s(control, connections):
+    """Seconds of the server's processor time for each update of `top`, which asks on one connection of the control socket."""
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect(control)
+        answers = client.makefile()
+
+        def ask():
+            client.sendall(json.dumps({"command": "rates", "conns": connections, "rows": 500}).encode() + b"\n")
+            assert json.loads(answers.readline())["ok"]
+
+        ask()
+        before = cpu_s(server.pid)
+        for _ in range(UPDATES):
+            ask()
+        return (cpu_s(server.pid) - before) / UPDATES
 
 
 def top(control, view):
@@ -87,7 +107,9 @@ with tempfile.TemporaryDirectory() as base:
             text = urllib.request.urlopen(f"http://127.0.0.1:{metrics}/metrics").read()
         each = (cpu_s(server.pid) - before) / SCRAPES
         print(f"{clients} clients, {exports} exports: a scrape of {len(text)} bytes costs {each * 1e3:.2f} ms, each second {each:.2%} of a processor")
-        for view in ("clients", "exports", "operations", "connections"):
+        with_connections, without = (update_s(control, connections) for connections in (True, False))
+        print(f"an update of top costs the server {with_connections * 1e3:.1f} ms, {without * 1e3:.1f} ms of it without connections")
+        for view in ("clients", "exports", "operations", "connections") if seconds else ():
             own, of_server = top(control, view)
             print(f"top, {view}: itself {own:.2%}, the server {of_server:.2%} of a processor")
     finally:

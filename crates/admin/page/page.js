@@ -166,12 +166,12 @@ function overview({ rates }) {
     pair("Lock of another client", plural(waits.lock_requests, "request")));
 }
 
-// What a chart shows at least, in seconds.
+// What a chart shows at least, in seconds; `least` is the largest value that it shows at least.
 const SHOWN_S = 60;
 const CHARTS = [
-  { title: "Calls per second", format: count, series: [["calls", "calls_per_s", "a"], ["errors", "errors_per_s", "b"]] },
-  { title: "Bytes per second", format: rate, steps: Array.from({ length: 45 }, (_, power) => 2 ** power), series: [["out", "out_bytes_per_s", "a"], ["in", "in_bytes_per_s", "b"]] },
-  { title: "Latency", format: (value) => time(value), series: [["half of the calls", "p50_ns", "a"], ["99 of 100", "p99_ns", "b"]] },
+  { title: "Calls per second", format: count, least: 4, series: [["calls", "calls_per_s", "a"], ["errors", "errors_per_s", "b"]] },
+  { title: "Bytes per second", format: rate, least: 1024, steps: Array.from({ length: 45 }, (_, power) => 2 ** power), series: [["out", "out_bytes_per_s", "a"], ["in", "in_bytes_per_s", "b"]] },
+  { title: "Latency", format: (value) => time(value), least: 4000, series: [["half of the calls", "p50_ns", "a"], ["99 of 100", "p99_ns", "b"]] },
 ];
 
 function makeCharts() {
@@ -189,7 +189,7 @@ function makeCharts() {
     const past = (values) => values.map((value) => value === 0 ? "now" : value + " s");
     const options = {
       width: chart.figure.clientWidth, height: 170, legend: { show: false }, cursor: { show: false },
-      scales: { x: { time: false, range: (_, low) => [Math.min(low ?? 0, -SHOWN_S), 0] }, y: { range: (_, low, high) => [0, high > 0 ? high * 1.1 : 1] } },
+      scales: { x: { time: false, range: (_, low) => [Math.min(low ?? 0, -SHOWN_S), 0] }, y: { range: (_, low, high) => [0, Math.max((high ?? 0) * 1.1, chart.least)] } },
       axes: [{ ...axis, values: (_, values) => past(values), size: 28 },
         { ...axis, values: (_, values) => values.map(chart.format), size: 78, incrs: chart.steps }],
       series: [{}, ...chart.series.map(([, , of]) => ({ stroke: colour(of), width: 2, points: { show: false }, dash: of === "b" ? [6, 4] : [] }))],
