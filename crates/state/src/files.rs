@@ -6,32 +6,31 @@
 
 use crate::acquire::acquire;
 use crate::file::FileState;
+use crate::hashed_file::{FileHashing, FileMap, HashedFile};
 use crate::key::FileKey;
 use crate::plan::Kept;
 use crate::sync::{Arc, AtomicUsize, Mutex, MutexGuard};
-use std::collections::HashMap;
-use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::Ordering::Relaxed;
 
 pub(crate) type Slot = Arc<Mutex<FileState>>;
-type Shard = Mutex<HashMap<FileKey, Slot>>;
+type Shard = Mutex<FileMap<Slot>>;
 
 /// The map.
 pub(crate) struct Files {
     first: Shard,
     others: Box<[Shard]>,
-    random: RandomState,
+    hashing: FileHashing,
     count: AtomicUsize,
 }
 
 impl Files {
     /// A map of so many shards.
     pub fn new(shards: usize) -> Self {
-        let shard = || Mutex::new(HashMap::new());
+        let shard = || Mutex::new(FileMap::default());
         Self {
             first: shard(),
             others: (1..shards).map(|_| shard()).collect(),
-            random: RandomState::new(),
+            hashing: FileHashing::default(),
             count: AtomicUsize::new(0),
         }
     }
@@ -41,17 +40,16 @@ impl Files {
         self.count.load(Relaxed)
     }
 
-    fn shard(&self, key: &FileKey) -> &Shard {
-        let shards = self.others.len() as u64 + 1;
-        let at = self.random.hash_one(key) % shards;
-        let other = usize::try_from(at).ok().and_then(|at| at.checked_sub(1));
+    fn shard(&self, file: &HashedFile) -> &Shard {
+        let other = file.shard(self.others.len().saturating_add(1)).checked_sub(1);
         other.and_then(|at| self.others.get(at)).unwrap_or(&self.first)
     }
 
     /// Runs `change` on the state of a file that has some.
     pub fn with<R>(&self, key: &FileKey, change: impl FnOnce(&mut FileState) -> R) -> Option<R> {
+        let hashed = self.hashing.of(key);
         loop {
-            let slot = Arc::clone(acquire(self.shard(key)).get(key)?);
+            let slot = Arc::clone(acquire(self.shard(&hashed)).get(&hashed)?);
             let mut file = acquire(&slot);
             if !file.removed {
                 return Some(change(&mut file));
@@ -66,8 +64,9 @@ impl Files {
         most: usize,
         change: impl FnOnce(&mut FileState) -> R,
     ) -> Option<R> {
+        let hashed = self.hashing.of(key);
         loop {
-            let slot = self.slot(key, most)?;
+            let slot = self.slot(&hashed, most)?;
             let mut file = acquire(&slot);
             if !file.removed {
                 return Some(change(&mut file));
@@ -75,9 +74,9 @@ impl Files {
         }
     }
 
-    fn slot(&self, key: &FileKey, most: usize) -> Option<Slot> {
-        let mut shard = acquire(self.shard(key));
-        if let Some(slot) = shard.get(key) {
+    fn slot(&self, file: &HashedFile, most: usize) -> Option<Slot> {
+        let mut shard = acquire(self.shard(file));
+        if let Some(slot) = shard.get(file) {
             return Some(Arc::clone(slot));
         }
         if self.count() >= most {
@@ -85,20 +84,21 @@ impl Files {
         }
         self.count.fetch_add(1, Relaxed);
         let slot = Slot::default();
-        shard.insert(*key, Arc::clone(&slot));
+        shard.insert(*file, Arc::clone(&slot));
         Some(slot)
     }
 
     /// Removes the file if nobody has anything there; answers what kept it.
     pub fn remove_if_empty(&self, key: &FileKey) -> Option<Kept> {
-        let mut shard: MutexGuard<'_, _> = acquire(self.shard(key));
-        let slot = Arc::clone(shard.get(key)?);
+        let hashed = self.hashing.of(key);
+        let mut shard: MutexGuard<'_, _> = acquire(self.shard(&hashed));
+        let slot = Arc::clone(shard.get(&hashed)?);
         let mut file = acquire(&slot);
         if !file.is_empty() {
             return None;
         }
         file.removed = true;
-        shard.remove(key);
+        shard.remove(&hashed);
         self.count.fetch_sub(1, Relaxed);
         file.kept.take()
     }
@@ -108,7 +108,7 @@ impl Files {
         let shards = std::iter::once(&self.first).chain(&self.others);
         let mut keys = Vec::with_capacity(self.count());
         for shard in shards {
-            keys.extend(acquire(shard).keys());
+            keys.extend(acquire(shard).keys().map(|hashed| hashed.file));
         }
         keys
     }
@@ -126,7 +126,7 @@ impl Clone for Files {
         Self {
             first: copy(&self.first),
             others: self.others.iter().map(copy).collect(),
-            random: self.random.clone(),
+            hashing: self.hashing.clone(),
             count: AtomicUsize::new(self.count()),
         }
     }

@@ -1,7 +1,9 @@
 //! The names under which things are found: a file, a host, a request that waits.
 
-/// A file: the number of its export and its file id, as bytes that mean nothing here.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+use std::hash::{Hash, Hasher};
+
+/// A file: the number of its export and its file id, as bytes that mean nothing here. Bytes that are not used are 0.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FileKey {
     len: u8,
     bytes: [u8; Self::MAX],
@@ -21,6 +23,13 @@ impl FileKey {
     /// The bytes.
     pub fn bytes(&self) -> &[u8] {
         self.bytes.get(..usize::from(self.len)).unwrap_or_default()
+    }
+}
+
+impl Hash for FileKey {
+    /// Only the bytes that are used: most file ids are short.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write(self.bytes());
     }
 }
 

@@ -35,6 +35,7 @@ mod file;
 mod files;
 mod grace;
 mod grace_length;
+mod hashed_file;
 mod holder;
 mod host_removal;
 mod hosts;

@@ -18,6 +18,8 @@ mod file;
 mod files;
 #[path = "../src/grace.rs"]
 mod grace;
+#[path = "../src/hashed_file.rs"]
+mod hashed_file;
 #[path = "../src/holder.rs"]
 mod holder;
 #[path = "../src/host_removal.rs"]
