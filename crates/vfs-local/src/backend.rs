@@ -69,6 +69,10 @@ impl Backend for LocalFs {
         ops::open::keep(self, cx, fid)
     }
 
+    fn open(&self, cx: &Cx<'_>, fid: &Fid, access: OpenAccess) -> Result<(Option<Kept>, Attr)> {
+        ops::open::open(self, cx, fid, access)
+    }
+
     fn locks(&self) -> Option<&dyn Locks> {
         Some(self)
     }

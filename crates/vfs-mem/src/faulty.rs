@@ -192,6 +192,10 @@ impl<B: Backend> Backend for FaultyFs<B> {
         self.inner.keep(cx, fid)
     }
 
+    fn open(&self, cx: &Cx<'_>, fid: &Fid, access: OpenAccess) -> Result<(Option<Kept>, Attr)> {
+        self.at(cx, Operation::Access)?.open(cx, fid, access)
+    }
+
     fn locks(&self) -> Option<&dyn Locks> {
         self.inner.locks()
     }

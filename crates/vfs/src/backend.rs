@@ -97,6 +97,20 @@ pub trait Backend: Send + Sync {
         Err(Status::NotSupp)
     }
 
+    /// Opens a regular file: what [`may_open`](Self::may_open) checks, and then what [`keep`](Self::keep) does, with the
+    /// attributes of that moment. `None`: the backend keeps nothing.
+    ///
+    /// # Errors
+    /// Those of both, but [`Status::NotSupp`].
+    fn open(&self, cx: &Cx<'_>, fid: &Fid, access: OpenAccess) -> Result<(Option<Kept>, Attr)> {
+        let attr = self.may_open(cx, fid, access)?;
+        match self.keep(cx, fid) {
+            Ok(kept) => Ok((Some(kept), attr)),
+            Err(Status::NotSupp) => Ok((None, attr)),
+            Err(status) => Err(status),
+        }
+    }
+
     /// The locks of programs other than NFS clients; `None` if the backend has none, so that only the server's
     /// lock table counts.
     fn locks(&self) -> Option<&dyn Locks> {

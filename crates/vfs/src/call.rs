@@ -3,6 +3,7 @@
 use crate::attr::{Attr, ChangeKind, FileType, SetAttr, WccAttr};
 use crate::fid::Fid;
 use crate::status::{Result, Status};
+use std::any::Any;
 use std::fmt;
 use std::ops::{BitAnd, BitOr};
 use std::os::fd::OwnedFd;
@@ -405,12 +406,17 @@ pub type Verifier = [u8; 8];
 
 /// Keeps an open file: see [`keep`](crate::Backend::keep). Dropping it never waits for a disk, but takes a lock.
 #[must_use = "the file is kept only as long as this lives"]
-pub struct Kept(#[expect(dead_code, reason = "dropped")] Box<dyn Send + Sync>);
+pub struct Kept(Box<dyn Any + Send + Sync>);
 
 impl Kept {
     /// Made of a value that releases the file when it is dropped.
     pub fn new(guard: impl Send + Sync + 'static) -> Self {
         Self(Box::new(guard))
+    }
+
+    /// For owners that hold it beside other guards.
+    pub fn into_guard(self) -> Box<dyn Any + Send + Sync> {
+        self.0
     }
 }
 

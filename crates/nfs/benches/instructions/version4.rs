@@ -3,7 +3,16 @@
 use super::support::compounds::{LINUX, Session, operation, plain, putfh};
 use super::{Calls, Served};
 use proto::layout::Bytes;
-use proto::nfs4::{CloseArgs, ReadArgs, ReaddirArgs, StableHow4, Stateid4, WriteArgs, op};
+use proto::nfs4::{
+    Bitmap4, CloseArgs, OpenArgs, OpenOwner4, ReadArgs, ReaddirArgs, StableHow4, Stateid4,
+    WriteArgs, attr, op,
+};
+
+/// Owners that have a file open as well.
+const OTHERS: u32 = 700;
+/// The attributes by which the Linux client sees changes.
+const CONSISTENCY: Bitmap4 =
+    Bitmap4::of(&[attr::CHANGE, attr::SIZE, attr::TIME_METADATA, attr::TIME_MODIFY]);
 
 /// The same operations again and again, each time by a request of its own.
 fn repeated(served: &Served, session: &Session, operations: &[Vec<u8>]) -> Calls {
@@ -72,6 +81,28 @@ pub fn open_close(served: &Served) -> Calls {
     let open = operation(op::OPEN, &session.open_args(b"file"));
     let close = operation(op::CLOSE, &CloseArgs { seqid: 0, stateid: Stateid4::CURRENT });
     repeated(served, &session, &[putfh(&served.server.root), open, close])
+}
+
+/// The same of a file that other owners have open already.
+pub fn open_close_shared(served: &Served) -> Calls {
+    let session = Session::new(&served.server);
+    for owner in 0..OTHERS {
+        let owner = owner.to_be_bytes();
+        let args = OpenArgs {
+            owner: OpenOwner4 { clientid: 0, owner: Bytes(&owner) },
+            ..session.open_args(b"file")
+        };
+        session.run(&served.server, &[putfh(&served.server.root), operation(op::OPEN, &args)]);
+    }
+    let open = operation(op::OPEN, &session.open_args(b"file"));
+    let close = operation(op::CLOSE, &CloseArgs { seqid: 0, stateid: Stateid4::CURRENT });
+    repeated(served, &session, &[putfh(&served.server.root), open, close])
+}
+
+/// As the Linux client asks whether it may open a file.
+pub fn access_getattr(served: &Served) -> Calls {
+    let access = operation(op::ACCESS, &0x3f_u32);
+    on_file(served, &[access, operation(op::GETATTR, &CONSISTENCY)])
 }
 
 pub fn readdir(served: &Served) -> Calls {

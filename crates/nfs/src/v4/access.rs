@@ -43,6 +43,7 @@ pub(super) fn access<'f>(
         supported |= access & XATTRS;
         permitted |= access & by_data(granted);
     }
+    frame.fetched = Some(attr);
     reply.words([supported, permitted]);
     Ok(())
 }

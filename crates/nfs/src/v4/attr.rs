@@ -212,6 +212,10 @@ pub(super) fn put(
     asked: &Bitmap4,
     reply: &mut Writer,
 ) -> Result<(), Failed> {
+    if *asked == usual_attrs::CONSISTENCY {
+        usual_attrs::put_consistency(attr, reply);
+        return Ok(());
+    }
     let mut given = attr_sets::given(frame, object, asked);
     let quota = quota_attrs::of(object, attr, &mut given)?;
     if attr.birth.known().is_none() {

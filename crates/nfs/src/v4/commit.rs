@@ -13,6 +13,7 @@ pub(super) fn commit<'f>(
 ) -> Result<(), Failed> {
     let CommitArgs { offset, count } = args.get()?;
     let committed = verbs::commit(frame.object()?, offset, count.into())?;
+    frame.fetched = committed.file.after;
     reply.put(&committed.verifier);
     Ok(())
 }

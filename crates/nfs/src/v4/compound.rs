@@ -7,7 +7,7 @@
 //! each alone. At the end the reply is kept in the slot if the client asked for it, and also if it is short and something
 //! was changed: a retry of CREATE is then answered rightly even by clients that do not ask.
 
-use super::frame::Frame;
+use super::frame::{Frame, keeps_fetched};
 use super::minor0;
 use super::name;
 use super::op_errors;
@@ -117,6 +117,7 @@ pub(super) fn compound(
             reading: &reading,
             now: nfs.clock.now(),
             current: None,
+            fetched: None,
             saved: None,
             running: None,
             opener: None,
@@ -201,6 +202,9 @@ fn run_one<'f>(
     reply.u32(0);
     let body = reply.mark();
     let ranges = frame.range_bytes;
+    if !keeps_fetched(number) {
+        frame.fetched = None;
+    }
     let ended = match check(frame, number, row, reply) {
         Ok(row) => (row.run)(frame, args, reply),
         Err(failed) => Err(failed),

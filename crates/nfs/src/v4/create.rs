@@ -41,6 +41,9 @@ pub(super) fn create<'f>(
     let node = made.node.ok_or(Nfsstat4::Delay)?;
     acl::apply_to_new(frame.object()?, node.fid, acls.as_ref())?;
     frame.move_to(node.fid);
+    if acls.is_none() {
+        frame.fetched = Some(node.attr);
+    }
     reply.put(&change_info(&made.dir));
     reply.put(&wanted.mask());
     Ok(())

@@ -30,8 +30,13 @@ const CANCELLED: u32 = 7;
 /// Bytes of the longest `open_delegation4` that is sent.
 pub(super) const DELEGATION_BYTES: u32 = 4 + 16 + 4 + 4 * 4;
 
-/// Appends the delegation that an OPEN gets, or why it gets none. The file is the current one.
-pub(super) fn put(frame: &Frame<'_>, share_access: u32, mode: ShareMode, reply: &mut Writer) {
+/// Appends the delegation that an OPEN gets, or why it gets none; whether it gets one. The file is the current one.
+pub(super) fn put(
+    frame: &Frame<'_>,
+    share_access: u32,
+    mode: ShareMode,
+    reply: &mut Writer,
+) -> bool {
     let want = share_access & share::WANT_MASK;
     let granted = match want {
         share::WANT_NO_DELEG | share::WANT_CANCEL => Err(NotDelegated::Resource),
@@ -42,6 +47,7 @@ pub(super) fn put(frame: &Frame<'_>, share_access: u32, mode: ShareMode, reply: 
         Ok(stateid) => put_read(stateid, false, reply),
         Err(why) => put_why(want, why, reply),
     }
+    granted.is_ok()
 }
 
 /// Appends a read delegation (`open_read_delegation4`).
@@ -53,12 +59,20 @@ fn put_read(stateid: Stateid, recalled: bool, reply: &mut Writer) {
     reply.words([0, 0, 0, 0]);
 }
 
-/// Appends the delegation of the current file that the client had before the server's restart (RFC 8881 §10.2.1).
-pub(super) fn put_reclaimed(frame: &Frame<'_>, had: u32, share_access: u32, reply: &mut Writer) {
-    match if had == READ { reclaim(frame) } else { Err(NotDelegated::Resource) } {
+/// Appends the delegation of the current file that the client had before the server's restart (RFC 8881 §10.2.1); whether
+/// it gets it again.
+pub(super) fn put_reclaimed(
+    frame: &Frame<'_>,
+    had: u32,
+    share_access: u32,
+    reply: &mut Writer,
+) -> bool {
+    let reclaimed = if had == READ { reclaim(frame) } else { Err(NotDelegated::Resource) };
+    match reclaimed {
         Ok(stateid) => put_read(stateid, true, reply),
         Err(_) => put_none(share_access, reply),
     }
+    reclaimed.is_ok()
 }
 
 fn reclaim(frame: &Frame<'_>) -> Result<Stateid, NotDelegated> {
@@ -191,7 +205,7 @@ pub(super) fn check_claim_of_name(
     name: &[u8],
 ) -> Result<(), Failed> {
     let mut file = dir.clone();
-    file.fid = lookup::find(dir, name)?;
+    file.fid = lookup::find(dir, name)?.node.fid;
     check_claim(frame, stateid, &file)
 }
 

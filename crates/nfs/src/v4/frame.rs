@@ -5,13 +5,14 @@ use super::status::Failed;
 use crate::Nfs;
 use crate::object::{Caller, Object};
 use export::Requester;
-use proto::nfs4::{Nfsstat4, Stateid4};
+use proto::nfs4::{Nfsstat4, Stateid4, op};
 use proto::rpc::flavor;
 use rpc::{Copied, Credential};
 use siphasher::sip::SipHasher13;
 use state::v4::{MachineCredential, Principal, Reading, Session, SlotTicket, Stateid, Turn};
 use state::{FileKey, Now};
 use std::hash::Hasher;
+use vfs::{Attr, Want};
 use xdr::Writer;
 
 /// Bytes of the RPC header of a reply, with the largest that a flavour's verifier may be here.
@@ -34,6 +35,12 @@ pub(super) struct Running<'f> {
     pub cachethis: bool,
 }
 
+/// Whether an operation leaves [`Frame::fetched`] as it is; all others end it, before they run.
+#[inline]
+pub(super) const fn keeps_fetched(number: u32) -> bool {
+    matches!(number, op::GETATTR | op::GETFH)
+}
+
 /// A COMPOUND that runs.
 pub(super) struct Frame<'f> {
     pub nfs: &'f Nfs,
@@ -48,6 +55,11 @@ pub(super) struct Frame<'f> {
     pub reading: &'f Reading<'f>,
     pub now: Now,
     pub current: Option<CurrentObject<'f>>,
+    /// The attributes of the current object, if the operation just before has fetched them: a GETATTR behind it does not ask
+    /// again. A COMPOUND runs without any atomicity (RFC 8881 §2.3), so that what was fetched since the call arrived is
+    /// as good as what would be fetched now; but a reservation or a delegation that was granted meanwhile must not be
+    /// followed by attributes from before it, and the client's own changes must show.
+    pub fetched: Option<Attr>,
     pub saved: Option<CurrentObject<'f>>,
     pub running: Option<Running<'f>>,
     /// The open owner whose OPEN runs, in version 4.0.
@@ -103,6 +115,13 @@ impl<'f> Frame<'f> {
             place.object.fid = fid;
             place.stateid = None;
         }
+    }
+
+    /// The attributes of the current object that were just fetched, if all that is wanted is among them.
+    #[inline]
+    pub fn fetched(&self, want: Want) -> Option<&Attr> {
+        let has_all = |attr: &&Attr| !want.has(Want::BIRTH) || attr.birth.known().is_some();
+        self.fetched.as_ref().filter(has_all)
     }
 
     /// Sets the current stateid.

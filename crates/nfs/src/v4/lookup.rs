@@ -7,7 +7,7 @@ use crate::junction::Crossing;
 use crate::object::{Caller, Object, Refused};
 use crate::verbs;
 use proto::nfs4::{LookupArgs, Nfsstat4};
-use vfs::{Fid, FileType, Status};
+use vfs::{Fid, FileType, Found, Status};
 use xdr::{Reader, Writer};
 
 pub(super) fn lookup<'f>(
@@ -22,10 +22,13 @@ pub(super) fn lookup<'f>(
         frame.set_current(object);
         return Ok(());
     }
-    let found = find(dir, name.0)?;
-    match cross(frame.caller, dir, &found)? {
+    let node = find(dir, name.0)?.node;
+    match cross(frame.caller, dir, &node.fid)? {
         Some(object) => frame.set_current(object),
-        None => frame.move_to(found),
+        None => {
+            frame.move_to(node.fid);
+            frame.fetched = Some(node.attr);
+        }
     }
     Ok(())
 }
@@ -46,13 +49,13 @@ pub(super) fn into_junction<'f>(
     }
 }
 
-/// The object of a name.
+/// The object of a name, with its attributes and those of the directory.
 ///
 /// # Errors
 /// Those of the look-up; NFS4ERR_SYMLINK where the directory is a symbolic link.
-pub(super) fn find(dir: &Object<'_>, name: &[u8]) -> Result<Fid, Failed> {
+pub(super) fn find(dir: &Object<'_>, name: &[u8]) -> Result<Found, Failed> {
     match verbs::lookup(dir, name) {
-        Ok(found) => Ok(found.node.fid),
+        Ok(found) => Ok(found),
         Err(Status::NotDir) => Err(not_a_directory(dir)),
         Err(status) => Err(status.into()),
     }
@@ -119,6 +122,6 @@ pub(super) fn parent<'f>(caller: &'f Caller<'f>, dir: &Object<'f>) -> Result<Obj
         return Ok(caller.pseudo_object(above));
     }
     let mut parent = dir.clone();
-    parent.fid = find(dir, b"..")?;
+    parent.fid = find(dir, b"..")?.node.fid;
     Ok(parent)
 }

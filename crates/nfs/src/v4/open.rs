@@ -20,8 +20,7 @@ use proto::nfs4::{Bitmap4, ChangeInfo4, Nfsstat4, OpenArgs, OpenClaim4, OpenHow4
 use state::v4::{OpenError, OpenRequest, Opened};
 use state::{ShareBits, ShareMode};
 use std::any::Any;
-use std::sync::Arc;
-use vfs::{OpenAccess, Right, SetAttr, Status, Want};
+use vfs::{Attr, Kept, OpenAccess, Right, SetAttr, Status, Want};
 use xdr::{Reader, Writer};
 
 /// `OPEN4_RESULT_LOCKTYPE_POSIX`: an owner's locks split and merge.
@@ -39,6 +38,16 @@ pub(super) struct OpenedFile {
     pub dir: ChangeInfo4,
     /// The attributes that were set.
     pub set: Bitmap4,
+    /// The file's attributes, if they were fetched and not changed since.
+    pub attr: Option<Attr>,
+}
+
+impl OpenedFile {
+    /// A file that was opened by its handle: of the directory around it nothing is said.
+    pub const fn by_handle((opened, attr): (Opened, Option<Attr>)) -> Self {
+        let dir = ChangeInfo4 { atomic: false, before: 0, after: 0 };
+        Self { opened, dir, set: Bitmap4::NONE, attr }
+    }
 }
 
 pub(super) fn open<'f>(
@@ -67,15 +76,12 @@ pub(super) fn open<'f>(
             }
         }
         (OpenClaim4::Fh, OpenHow4::NoCreate) => {
-            let opened = reserve(frame, &dir_or_file, owner, mode, Found::There)?;
-            let same = ChangeInfo4 { atomic: false, before: 0, after: 0 };
-            OpenedFile { opened, dir: same, set: Bitmap4::NONE }
+            OpenedFile::by_handle(reserve(frame, &dir_or_file, owner, mode, Found::There)?)
         }
         (OpenClaim4::Previous(_), OpenHow4::NoCreate) => {
             let opened = reserve(frame, &dir_or_file, owner, mode, Found::Reclaimed)?;
             frame.session()?.requester().reclaimed(frame.now, &frame.nfs.state);
-            let same = ChangeInfo4 { atomic: false, before: 0, after: 0 };
-            OpenedFile { opened, dir: same, set: Bitmap4::NONE }
+            OpenedFile::by_handle(opened)
         }
         (OpenClaim4::DelegateCur(stateid, name), OpenHow4::NoCreate) => {
             name::check(name.0, &dir_or_file)?;
@@ -84,9 +90,7 @@ pub(super) fn open<'f>(
         }
         (OpenClaim4::DelegCurFh(stateid), OpenHow4::NoCreate) => {
             delegation::check_claim(frame, stateid, &dir_or_file)?;
-            let opened = reserve(frame, &dir_or_file, owner, mode, Found::There)?;
-            let same = ChangeInfo4 { atomic: false, before: 0, after: 0 };
-            OpenedFile { opened, dir: same, set: Bitmap4::NONE }
+            OpenedFile::by_handle(reserve(frame, &dir_or_file, owner, mode, Found::There)?)
         }
         (OpenClaim4::DelegatePrev(_) | OpenClaim4::DelegPrevFh, OpenHow4::NoCreate) => {
             return Err(Nfsstat4::NotSupp.into());
@@ -103,11 +107,16 @@ pub(super) fn open<'f>(
     reply.u32(LOCKTYPE_POSIX | notified);
     reply.put(&file.set);
     delegation::recall_own(frame, mode)?;
-    match a.claim {
+    let is_delegated = match a.claim {
         OpenClaim4::Null(_) | OpenClaim4::Fh => delegation::put(frame, a.share_access, mode, reply),
         OpenClaim4::Previous(had) => delegation::put_reclaimed(frame, had, a.share_access, reply),
-        _ => delegation::put_none(a.share_access, reply),
-    }
+        _ => {
+            delegation::put_none(a.share_access, reply);
+            false
+        }
+    };
+    // they are from before others were held back
+    frame.fetched = file.attr.filter(|_| !is_delegated && mode.deny == ShareBits::NONE);
     Ok(())
 }
 
@@ -137,21 +146,20 @@ pub(super) fn open_name<'f>(
     if lookup::into_junction(frame.caller, dir, name)?.is_some() {
         return Err(Nfsstat4::IsDir.into());
     }
-    let found = lookup::find(dir, name)?;
-    if lookup::cross(frame.caller, dir, &found)?.is_some() {
+    let vfs::Found { node, dir: around } = lookup::find(dir, name)?;
+    if lookup::cross(frame.caller, dir, &node.fid)?.is_some() {
         return Err(Nfsstat4::IsDir.into());
     }
     let mut file = dir.clone();
-    file.fid = found;
-    let opened = reserve(frame, &file, owner, mode, Found::There)?;
-    frame.move_to(found);
-    Ok(OpenedFile { opened, dir: unchanged(dir), set: Bitmap4::NONE })
+    file.fid = node.fid;
+    let (opened, attr) = reserve(frame, &file, owner, mode, Found::There)?;
+    frame.move_to(node.fid);
+    Ok(OpenedFile { opened, dir: unchanged(&around), set: Bitmap4::NONE, attr })
 }
 
-/// `change_info4` of a directory that nothing was made in.
-pub(super) fn unchanged(dir: &Object<'_>) -> ChangeInfo4 {
-    let change = dir.attributes().map_or(0, |attr| attr.change);
-    ChangeInfo4 { atomic: change != 0, before: change, after: change }
+/// `change_info4` of a directory that nothing was made in, whose attributes are those of the look-up.
+pub(super) const fn unchanged(dir: &Attr) -> ChangeInfo4 {
+    ChangeInfo4 { atomic: dir.change != 0, before: dir.change, after: dir.change }
 }
 
 /// What the file system is asked for.
@@ -163,24 +171,19 @@ pub(super) const fn access_of(mode: ShareMode) -> OpenAccess {
     }
 }
 
-/// Makes the share reservation of a file, once its mode allows it to be opened so; who has just made it may.
+/// Makes the share reservation of a file, once its mode allows it to be opened so; who has just made it may. With the
+/// file's attributes, if they were looked at.
 pub(super) fn reserve(
     frame: &Frame<'_>,
     file: &Object<'_>,
     owner: &[u8],
     mode: ShareMode,
     found: Found,
-) -> Result<Opened, Failed> {
+) -> Result<(Opened, Option<Attr>), Failed> {
     if access_of(mode).has(OpenAccess::WRITE) {
         file.check_writable()?;
     }
-    check_permissions(file, access_of(mode), found)?;
-    let kept: Arc<dyn Any + Send + Sync> = match file.backend().keep(&file.cx(), &file.fid) {
-        Ok(kept) => Arc::new(kept),
-        // a back end that keeps nothing: the file goes with its last name
-        Err(Status::NotSupp) => Arc::new(()),
-        Err(status) => return Err(status.into()),
-    };
+    let (kept, attr) = keep(file, access_of(mode), found)?;
     let key = file_key(file.export().id.0, &file.fid).ok_or(Nfsstat4::ServerFault)?;
     let may_reclaim = || frame.nfs.state.may_reclaim();
     let reclaim: Option<&dyn Fn() -> bool> = match found {
@@ -188,36 +191,51 @@ pub(super) fn reserve(
         Found::There | Found::Made => None,
     };
     let request = OpenRequest { file: key, owner, user: frame.principal, mode, reclaim };
-    share(frame, &request, &kept)
+    let mut guard = kept.map(Kept::into_guard);
+    Ok((share(frame, &request, &mut guard)?, attr))
 }
 
-/// Whether the file's mode allows it to be opened so. Its owner opens it again whatever its mode has become: it was open
-/// before the restart, and may have been made without the right to write it.
-fn check_permissions(file: &Object<'_>, access: OpenAccess, found: Found) -> Result<(), Failed> {
-    let cx = file.cx();
-    let checked = match found {
-        Found::Made => return Ok(()),
-        Found::There | Found::Reclaimed => file.backend().may_open(&cx, &file.fid, access),
-    };
-    match checked {
-        Err(Status::Acces) if found == Found::Reclaimed => {
-            let attr = file.backend().getattr(&cx, &file.fid, Want::STAT)?;
-            vfs::need_regular(attr.ftype)?;
-            if attr.uid == cx.cred.uid { Ok(()) } else { Err(Status::Acces.into()) }
+/// Keeps a file, if its mode allows it to be opened so; with its attributes. A back end that keeps nothing loses the file
+/// with its last name.
+fn keep(
+    file: &Object<'_>,
+    access: OpenAccess,
+    found: Found,
+) -> Result<(Option<Kept>, Option<Attr>), Failed> {
+    let (backend, cx) = (file.backend(), file.cx());
+    if found != Found::Made {
+        match backend.open(&cx, &file.fid, access) {
+            Err(Status::Acces) if found == Found::Reclaimed => check_owner(file)?,
+            opened => {
+                let (kept, attr) = opened?;
+                return Ok((kept, Some(attr)));
+            }
         }
-        checked => Ok(checked.map(drop)?),
+    }
+    match backend.keep(&cx, &file.fid) {
+        Ok(kept) => Ok((Some(kept), None)),
+        Err(Status::NotSupp) => Ok((None, None)),
+        Err(status) => Err(status.into()),
     }
 }
 
-/// Makes the share reservation, after those of clients whose lease is over are gone.
+/// A file's owner opens it again whatever its mode has become: it was open before the restart, and may have been made
+/// without the right to write it.
+fn check_owner(file: &Object<'_>) -> Result<(), Failed> {
+    let cx = file.cx();
+    let attr = file.backend().getattr(&cx, &file.fid, Want::STAT)?;
+    vfs::need_regular(attr.ftype)?;
+    if attr.uid == cx.cred.uid { Ok(()) } else { Err(Status::Acces.into()) }
+}
+
+/// Makes the share reservation, after those of clients whose lease is over are gone. A new open takes what keeps its file.
 fn share(
     frame: &Frame<'_>,
     request: &OpenRequest<'_>,
-    kept: &Arc<dyn Any + Send + Sync>,
+    kept: &mut Option<Box<dyn Any + Send + Sync>>,
 ) -> Result<Opened, Failed> {
     let (state, blocking) = (&frame.v4().state, frame.caller.blocking());
     for _ in 0..SHARE_ATTEMPTS {
-        let kept = Box::new(Arc::clone(kept));
         let opened = match &frame.opener {
             Some(turn) => {
                 let file = (request.file, request.mode);
@@ -265,10 +283,4 @@ pub(super) fn cut(frame: &Frame<'_>, file: &Object<'_>, mode: ShareMode) -> Resu
     let set = SetAttr { size: Some(0), ..SetAttr::default() };
     crate::verbs::setattr(&file, Ok(set), None, &audit)?;
     Ok(())
-}
-
-/// Whether an object is a regular file, or why it cannot be opened.
-pub(super) fn check_regular(file: &Object<'_>) -> Result<(), Failed> {
-    let attr = file.backend().getattr(&file.cx(), &file.fid, Want::STAT)?;
-    Ok(vfs::need_regular(attr.ftype)?)
 }

@@ -8,7 +8,7 @@ use super::attr::{EXCLUSIVE, change_info};
 use super::attr_sets;
 use super::frame::Frame;
 use super::lookup;
-use super::open::{OpenedFile, check_regular, cut, reserve, unchanged};
+use super::open::{OpenedFile, cut, reserve, unchanged};
 use super::settable_attrs::{self, Settable};
 use super::status::Failed;
 use crate::audited_call::AuditedCall;
@@ -16,7 +16,7 @@ use crate::object::Object;
 use crate::verbs;
 use proto::nfs4::{Bitmap4, Createhow4, Nfsstat4, attr as a};
 use state::ShareMode;
-use vfs::{Create, Created, FileType, Status};
+use vfs::{Attr, Create, Created, FileType, Status, need_regular};
 
 /// Whether a file was there, was just made by whoever opens it, or was open before the server's restart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,10 +88,10 @@ fn unchecked<'f>(
                 if lookup::cross(frame.caller, dir, &found.node.fid)?.is_some() {
                     return Err(Nfsstat4::IsDir.into());
                 }
+                need_regular(found.node.attr.ftype)?;
                 let mut file = dir.clone();
                 file.fid = found.node.fid;
-                check_regular(&file)?;
-                return open_there(frame, dir, &file, owner, mode, set.size);
+                return open_there(frame, &found.dir, &file, owner, mode, set.size);
             }
             Err(Status::NoEnt) => {}
             Err(_) => return Err(lookup::find(dir, name).err().unwrap_or(Nfsstat4::Delay.into())),
@@ -109,7 +109,7 @@ fn unchecked<'f>(
 /// Opens a file that is there. Of the attributes only a size of 0 counts then.
 fn open_there<'f>(
     frame: &mut Frame<'f>,
-    dir: &Object<'f>,
+    dir: &Attr,
     file: &Object<'f>,
     owner: &[u8],
     mode: ShareMode,
@@ -119,7 +119,7 @@ fn open_there<'f>(
         // the client's own as well: its lease would be in the way
         frame.nfs.before_change(file, &file.fid, None)?;
     }
-    let opened = reserve(frame, file, owner, mode, Found::There)?;
+    let (opened, mut attr) = reserve(frame, file, owner, mode, Found::There)?;
     let mut set = Bitmap4::NONE;
     if size == Some(0) {
         if let Err(failed) = cut(frame, file, mode) {
@@ -127,10 +127,10 @@ fn open_there<'f>(
             return Err(failed);
         }
         set = Bitmap4::of(&[a::SIZE]);
+        attr = None;
     }
-    let dir = unchanged(dir);
     frame.move_to(file.fid);
-    Ok(OpenedFile { opened, dir, set })
+    Ok(OpenedFile { opened, dir: unchanged(dir), set, attr })
 }
 
 /// Closes what was opened only for a request that fails after all. An open that was there before stays as it is now.
@@ -186,7 +186,7 @@ fn open_made<'f>(
     acl::apply_to_new(dir, node.fid, acls)?;
     let mut file = dir.clone();
     file.fid = node.fid;
-    let opened = reserve(frame, &file, owner, mode, Found::Made)?;
+    let (opened, _) = reserve(frame, &file, owner, mode, Found::Made)?;
     frame.move_to(node.fid);
-    Ok(OpenedFile { opened, dir: change_info(&made.dir), set })
+    Ok(OpenedFile { opened, dir: change_info(&made.dir), set, attr: None })
 }

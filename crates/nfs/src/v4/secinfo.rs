@@ -28,7 +28,7 @@ pub(super) fn secinfo<'f>(
     let export = match frame.caller.junction(dir, name.0, Crossing::All)? {
         Some(inner) => Some(inner),
         None => {
-            let found = lookup::find(dir, name.0)?;
+            let found = lookup::find(dir, name.0)?.node.fid;
             let table = frame.caller.table();
             let inside = table.pseudo().is(dir.export());
             if inside { table.pseudo().export_at(&found, table.exports()) } else { None }

@@ -32,16 +32,19 @@ pub(super) fn setattr<'f>(
     // before anything is set
     let acls =
         wanted.acl.as_deref().map(|aces| prepare(&place.object, aces, set.uid)).transpose()?;
+    let mut after = None;
     if acls.is_none() || !set.is_empty() {
         place.object.right = right;
         let changed = verbs::setattr(&place.object, Ok(set), None, &audit);
         place.object.right = vfs::Right::Check;
-        changed?;
+        after = changed?.after;
     }
     // after the mode, whose permission bits it replaces (RFC 8881 §6.4.1.3)
     if let Some(acls) = acls {
         acl::apply(&place.object, &acls)?;
+        after = None;
     }
+    frame.fetched = after;
     reply.put(&wanted.mask());
     frame.changed = true;
     Ok(())

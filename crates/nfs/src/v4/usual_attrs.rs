@@ -1,12 +1,12 @@
 //! The attributes that clients ask for all the time, appended in a few pieces instead of one by one: what a Linux client's
-//! GETATTR asks for, and with a filehandle its READDIR.
+//! GETATTR asks for, and with a filehandle its READDIR; and the few by which it sees whether an object has changed.
 //!
 //! Invariant: the bytes are those that [`super::attr::put_facts`] appends one by one.
 
 use super::attr::{Facts, file_type, put_fsid};
 use super::owner::put_id;
 use proto::nfs4::{Bitmap4, attr as a};
-use vfs::Time;
+use vfs::{Attr, Time};
 use xdr::{Writer, hyper};
 
 static USUAL: Bitmap4 = Bitmap4::of(&[
@@ -26,6 +26,10 @@ static USUAL: Bitmap4 = Bitmap4::of(&[
     a::TIME_MODIFY,
     a::MOUNTED_ON_FILEID,
 ]);
+
+/// By what changes are seen: Linux asks for it behind ACCESS and WRITE. Every object has these in every minor version.
+pub(super) static CONSISTENCY: Bitmap4 =
+    Bitmap4::of(&[a::CHANGE, a::SIZE, a::TIME_METADATA, a::TIME_MODIFY]);
 
 /// What may be asked for besides.
 static OPTIONAL: Bitmap4 = Bitmap4::of(&[a::RDATTR_ERROR, a::FILEHANDLE, a::TIME_CREATE]);
@@ -82,6 +86,28 @@ pub(super) fn put(facts: &Facts<'_>, given: &Bitmap4, w: &mut Writer) {
         mtime_ns,
         mounted_on,
         below_mounted_on,
+    ]);
+}
+
+/// Appends `fattr4` with [`CONSISTENCY`].
+pub(super) fn put_consistency(attr: &Attr, w: &mut Writer) {
+    let ([change, below_change], [size, below_size]) = (hyper(attr.change), hyper(attr.size));
+    let ([ctime, below_ctime, ctime_ns], [mtime, below_mtime, mtime_ns]) =
+        (time(attr.ctime), time(attr.mtime));
+    w.put(&CONSISTENCY);
+    // bytes of the values
+    w.words([
+        40,
+        change,
+        below_change,
+        size,
+        below_size,
+        ctime,
+        below_ctime,
+        ctime_ns,
+        mtime,
+        below_mtime,
+        mtime_ns,
     ]);
 }
 

@@ -34,6 +34,7 @@ pub(super) fn write<'f>(
     }
     place.object.right = vfs::Right::Check;
     let written = written?;
+    frame.fetched = written.done.file.after;
     let count = u32::try_from(written.done.count).unwrap_or(u32::MAX);
     let committed = match written.done.committed {
         Stability::Unstable => StableHow4::Unstable,

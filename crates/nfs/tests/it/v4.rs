@@ -3,6 +3,7 @@
 mod attrs;
 mod crossing;
 mod principals;
+mod reused_attrs;
 mod slots;
 
 use crate::support::compounds::LINUX;

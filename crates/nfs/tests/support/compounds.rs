@@ -112,6 +112,11 @@ impl Session {
         compound(server, &[&[operation(op::SEQUENCE, &args)], operations].concat())
     }
 
+    /// Runs these operations, which succeed.
+    pub fn run(&self, server: &Dispatched, operations: &[Vec<u8>]) -> Vec<u8> {
+        answered(server, &self.record(server, operations))
+    }
+
     /// OPEN of a file for reading and writing.
     pub fn open_args<'n>(&self, name: &'n [u8]) -> OpenArgs<'n> {
         OpenArgs {
@@ -127,7 +132,7 @@ impl Session {
     /// The stateid of a file that is open from now on.
     pub fn open(&self, server: &Dispatched, name: &[u8]) -> Stateid4 {
         let open = operation(op::OPEN, &self.open_args(name));
-        let opened = answered(server, &self.record(server, &[putfh(&server.root), open]));
+        let opened = self.run(server, &[putfh(&server.root), open]);
         // SEQUENCE with its result, PUTFH, OPEN
         let mut r = Reader::new(&opened[REPLY_HEADER + 12 + 8 + 36 + 8 + 8..]);
         r.get().unwrap()

@@ -318,7 +318,7 @@ impl Client {
         let row = |open: &Arc<Open>| OpenRow {
             client: self.id,
             owner: open.owner.clone(),
-            file: open.file,
+            file: open.file.file,
             mode: open.mode(),
         };
         acquire(&self.opens).opens.values().map(row).collect()

@@ -13,6 +13,7 @@
 
 use super::client::Client;
 use super::delegation_entry::{DelegatedFile, Delegation, Recall};
+use super::file_opens::FileOpens;
 use super::open_entry::{Guard, Open, meets};
 use super::server::{Entry, Reading, V4State};
 use super::session::Session;
@@ -143,22 +144,13 @@ impl V4State {
         session: &Session,
         file: &FileKey,
     ) -> Result<bool, NotDelegated> {
-        let shard = self.files.shard(file).ok_or(NotDelegated::Resource)?;
-        let files = acquire(shard);
-        self.check_opens(session, files.get(file).map_or(&[][..], Vec::as_slice))?;
+        let hashed = self.files.hashed(file);
+        let files = acquire(self.files.shard(&hashed).ok_or(NotDelegated::Resource)?);
+        check_opens(session, files.get(&hashed))?;
         let delegated = acquire(self.delegations.shard(file).ok_or(NotDelegated::Resource)?);
         let delegated = delegated.get(file);
         self.check_room(now, session, file, delegated)?;
         Ok(delegated.is_none())
-    }
-
-    fn check_opens(&self, session: &Session, opens: &[Arc<Open>]) -> Result<(), NotDelegated> {
-        let against = |open: &Arc<Open>| {
-            let mode = open.mode();
-            let other = open.client_id() != session.client.id;
-            meets(mode.access, ShareBits::WRITE) || other && meets(mode.deny, ShareBits::READ)
-        };
-        if opens.iter().any(against) { Err(NotDelegated::Contention) } else { Ok(()) }
     }
 
     fn check_room(
@@ -197,9 +189,9 @@ impl V4State {
         guard: Option<Guard>,
     ) -> Result<Stateid, NotDelegated> {
         let mut spare = guard;
-        let shard = self.files.shard(file).ok_or(NotDelegated::Resource)?;
-        let files = acquire(shard);
-        self.check_opens(session, files.get(file).map_or(&[][..], Vec::as_slice))?;
+        let hashed = self.files.hashed(file);
+        let files = acquire(self.files.shard(&hashed).ok_or(NotDelegated::Resource)?);
+        check_opens(session, files.get(&hashed))?;
         let mut delegated = acquire(self.delegations.shard(file).ok_or(NotDelegated::Resource)?);
         self.check_room(now, session, file, delegated.get(file))?;
         if spare.is_none() && !delegated.contains_key(file) {
@@ -248,9 +240,9 @@ impl V4State {
         session: &Session,
         (file, handle): (&FileKey, &[u8]),
     ) -> Result<Stateid, NotDelegated> {
-        let shard = self.files.shard(file).ok_or(NotDelegated::Resource)?;
-        let files = acquire(shard);
-        self.check_opens(session, files.get(file).map_or(&[][..], Vec::as_slice))?;
+        let hashed = self.files.hashed(file);
+        let files = acquire(self.files.shard(&hashed).ok_or(NotDelegated::Resource)?);
+        check_opens(session, files.get(&hashed))?;
         let mut delegated = acquire(self.delegations.shard(file).ok_or(NotDelegated::Resource)?);
         let own = |other: &Arc<Delegation>| other.client.id == session.client.id;
         let has_it = delegated.get(file).is_some_and(|file| file.delegations.iter().any(own));
@@ -439,4 +431,16 @@ impl V4State {
         rows.sort_unstable_by_key(|row| row.client);
         rows
     }
+}
+
+/// Whether opens of a file allow a read delegation of the session's client.
+fn check_opens(session: &Session, opens: Option<&FileOpens>) -> Result<(), NotDelegated> {
+    let Some(opens) = opens else { return Ok(()) };
+    let all = opens.mode();
+    let denies = |open: &Arc<Open>| {
+        open.client_id() != session.client.id && meets(open.mode().deny, ShareBits::READ)
+    };
+    let denied = meets(all.deny, ShareBits::READ) && opens.iter().any(denies);
+    let against = meets(all.access, ShareBits::WRITE) || denied;
+    if against { Err(NotDelegated::Contention) } else { Ok(()) }
 }

@@ -7,6 +7,7 @@
 //! What ends here has locks there: it is noted (`Released`) and given back by whoever reads the notes, because the kernel
 //! may have to be asked.
 
+use super::file_opens::FileOpens;
 use super::lock_entry::{LockState, Released};
 use super::minor0::Owner;
 use super::open_access::of_file;
@@ -180,16 +181,14 @@ impl V4State {
 
     /// Ends the lock states of an open that has ended. `siblings` are the other opens of the file: what an owner holds
     /// stays if he has a lock state by another open of the client.
-    pub(super) fn end_locks_of(&self, open: &Open, siblings: &[Arc<Open>]) {
+    pub(super) fn end_locks_of(&self, open: &Open, siblings: &FileOpens) {
         let locks = std::mem::take(&mut *acquire(&open.locks));
         for lock in locks {
             self.end_lock(&lock);
-            let by_another = |other: &&Arc<Open>| {
-                let mut others = other.client.id == open.client.id && other.other != open.other;
-                others &= acquire(&other.locks).iter().any(|other| other.owner == lock.owner);
-                others
+            let by_another = |other: &Arc<Open>| {
+                acquire(&other.locks).iter().any(|other| other.owner == lock.owner)
             };
-            if siblings.iter().find(by_another).is_none() {
+            if !siblings.of_client(open.client_id()).any(by_another) {
                 let (file, host, client) = (lock.file, lock.host, lock.client.id);
                 self.note(Released::Owner { file, host, client, owner: lock.owner.clone() });
             }

@@ -28,6 +28,7 @@ mod create_session;
 mod delegation;
 mod delegation_entry;
 mod exchange_id;
+mod file_opens;
 mod files;
 mod key_hash;
 mod limits;

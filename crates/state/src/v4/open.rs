@@ -6,6 +6,7 @@
 use super::client::{Client, NotAdded};
 use super::delegation::InTheWay;
 use super::delegation_entry::Recall;
+use super::file_opens::FileOpens;
 use super::minor0::Owner;
 use super::open_access::{OpenRef, of_file};
 use super::open_entry::{ENDED, Guard, Open, combination, conflicts, meets, mode_of, union};
@@ -73,8 +74,8 @@ pub enum DowngradeError {
 }
 
 impl V4State {
-    /// Opens a file for an owner of the session's client. `keep` is called if the owner does not have it open yet, and
-    /// what it gives is held as long as the open lives; it must not wait.
+    /// Opens a file for an owner of the session's client. `kept` is taken if the owner does not have the file open yet, and
+    /// held as long as the open lives; dropping it must not wait.
     ///
     /// # Errors
     /// [`OpenError`].
@@ -83,7 +84,7 @@ impl V4State {
         now: Now,
         session: &Session,
         request: &OpenRequest<'_>,
-        kept: Guard,
+        kept: &mut Option<Guard>,
     ) -> Result<Opened, OpenError> {
         self.open_for(now, (&session.client, None), request, kept)
     }
@@ -94,29 +95,25 @@ impl V4State {
         now: Now,
         (client, opener): (&Arc<Client>, Option<&Arc<Owner>>),
         request: &OpenRequest<'_>,
-        kept: Guard,
+        kept: &mut Option<Guard>,
     ) -> Result<Opened, OpenError> {
-        let shard = self.files.shard(&request.file).ok_or(OpenError::NoRoom)?;
+        let file = self.files.hashed(&request.file);
+        let shard = self.files.shard(&file).ok_or(OpenError::NoRoom)?;
         let mut files = acquire(shard);
-        let opens = files.get(&request.file).map_or(&[][..], Vec::as_slice);
+        let opens = files.get_mut(&file);
         if request.reclaim.is_some_and(|may| !may()) {
             return Err(OpenError::NoGrace);
         }
         // the owner's own open is no exception (RFC 8881 §18.16.3)
-        let in_the_way = |open: &&Arc<Open>| conflicts(open.mode(), request.mode);
-        self.check_conflicts(now, opens.iter().filter(in_the_way))?;
+        if let Some(opens) = opens.as_ref().filter(|opens| conflicts(opens.mode(), request.mode)) {
+            let in_the_way = |open: &&Arc<Open>| conflicts(open.mode(), request.mode);
+            self.check_conflicts(now, opens.iter().filter(in_the_way))?;
+        }
         self.check_delegations(now, client, request)?;
-        if let Some(open) = opens.iter().find(|open| open.is_of(client, request.owner)) {
-            let before = open.mode();
-            let mode = union(before, request.mode);
-            self.count_denial(before, mode);
-            open.set_mode(mode);
-            open.note_user(request.user);
-            open.combinations.fetch_or(1 << combination(request.mode), Relaxed);
-            let stateid = open.bump();
-            drop(files);
-            drop(kept);
-            return Ok(Opened { stateid, again: true });
+        if let Some(opens) = opens
+            && let Some(open) = opens.find(client, request.owner).map(Arc::clone)
+        {
+            return Ok(self.open_again(opens, &open, request));
         }
         if self.is_full_for(client) {
             return Err(OpenError::Full);
@@ -124,7 +121,7 @@ impl V4State {
         let open = Arc::new(Open {
             other: self.other(),
             seqid: AtomicU32::new(1),
-            file: request.file,
+            file,
             client: Arc::clone(client),
             owner: request.owner.into(),
             user: request.user,
@@ -133,12 +130,15 @@ impl V4State {
             mode: AtomicUsize::new(combination(request.mode)),
             combinations: AtomicUsize::new(1 << combination(request.mode)),
             locks: Mutex::default(),
-            kept: Mutex::new(Some(kept)),
+            kept: Mutex::new(kept.take()),
         });
-        client.add_open(&open, self.limits.opens_per_client).map_err(|why| match why {
-            NotAdded::NoRoom => OpenError::NoRoom,
-            NotAdded::NotRecorded => OpenError::NotRecorded,
-        })?;
+        if let Err(why) = client.add_open(&open, self.limits.opens_per_client) {
+            *kept = acquire(&open.kept).take();
+            return Err(match why {
+                NotAdded::NoRoom => OpenError::NoRoom,
+                NotAdded::NotRecorded => OpenError::NotRecorded,
+            });
+        }
         self.opens.fetch_add(1, Relaxed);
         self.count_denial(mode_of(0), request.mode);
         let other = open.other;
@@ -146,8 +146,19 @@ impl V4State {
             opener.add_state(other);
         }
         self.entries.pin().insert(key_of(&other), Entry::Open(Arc::clone(&open)));
-        files.entry(request.file).or_default().push(open);
+        files.entry(file).or_default().add(open);
         Ok(Opened { stateid: Stateid { seqid: 1, other }, again: false })
+    }
+
+    /// Widens the open that the owner has, with the lock of the file's shard held.
+    fn open_again(&self, opens: &mut FileOpens, open: &Open, request: &OpenRequest<'_>) -> Opened {
+        let before = open.mode();
+        let mode = union(before, request.mode);
+        self.count_denial(before, mode);
+        opens.set_mode(open, mode);
+        open.note_user(request.user);
+        open.combinations.fetch_or(1 << combination(request.mode), Relaxed);
+        Opened { stateid: open.bump(), again: true }
     }
 
     /// Whether there are too many opens for this client to have one more.
@@ -204,9 +215,12 @@ impl V4State {
         file: &FileKey,
         access: ShareBits,
     ) -> Result<(), OpenError> {
-        let Some(shard) = self.files.shard(file) else { return Ok(()) };
+        let file = self.files.hashed(file);
+        let Some(shard) = self.files.shard(&file) else { return Ok(()) };
         let files = acquire(shard);
-        let opens = files.get(file).map_or(&[][..], Vec::as_slice);
+        let Some(opens) = files.get(&file).filter(|opens| meets(opens.mode().deny, access)) else {
+            return Ok(());
+        };
         self.check_conflicts(now, opens.iter().filter(|open| meets(open.mode().deny, access)))
     }
 
@@ -243,10 +257,8 @@ impl V4State {
             .map_err(DowngradeError::Stateid)?;
         let gone = DowngradeError::Stateid(StateidError::Bad);
         let shard = self.files.shard(&open.file).ok_or(gone)?;
-        let _files = acquire(shard);
-        if open.is_ended() {
-            return Err(gone);
-        }
+        let mut files = acquire(shard);
+        let opens = files.get_mut(&open.file).filter(|_| !open.is_ended()).ok_or(gone)?;
         let before = open.mode();
         let combinations = open.combinations.load(Relaxed);
         // what the opens come to that are within the wanted mode
@@ -260,7 +272,7 @@ impl V4State {
             (0..16).filter(|at| combinations & 1 << at != 0 && (at & !combination(mode)) == 0);
         open.combinations.store(left.fold(0, |all, at| all | 1 << at), Relaxed);
         self.count_denial(before, mode);
-        open.set_mode(mode);
+        opens.set_mode(open, mode);
         Ok(open.bump())
     }
 
@@ -295,9 +307,10 @@ impl V4State {
         if before & ENDED != 0 {
             return false;
         }
-        self.count_denial(mode_of(before), mode_of(0));
+        let mode = mode_of(before);
+        self.count_denial(mode, mode_of(0));
         if let Some(opens) = files.get_mut(&open.file) {
-            opens.retain(|other| !Arc::ptr_eq(other, open));
+            opens.remove(open, mode);
             self.end_locks_of(open, opens);
             if opens.is_empty() {
                 files.remove(&open.file);

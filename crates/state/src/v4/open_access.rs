@@ -24,7 +24,7 @@ impl OpenRef<'_> {
 
     /// The file.
     pub fn file(&self) -> &FileKey {
-        &self.open.file
+        &self.open.file.file
     }
 
     /// The stateid as it is now.

@@ -4,7 +4,7 @@ use super::client::Client;
 use super::lock_entry::LockState;
 use super::minor0::Owner;
 use super::stateid::Stateid;
-use crate::key::FileKey;
+use crate::hashed_file::HashedFile;
 use crate::principal::Principal;
 use crate::share::{ShareBits, ShareMode};
 use crate::sync::{Arc, AtomicUsize, Mutex};
@@ -22,7 +22,7 @@ pub(super) type Guard = Box<dyn Any + Send + Sync>;
 pub(super) struct Open {
     pub(super) other: [u8; 12],
     pub(super) seqid: AtomicU32,
-    pub(super) file: FileKey,
+    pub(super) file: HashedFile,
     pub(super) client: Arc<Client>,
     pub(super) owner: Box<[u8]>,
     /// Who has opened the file first.
@@ -77,6 +77,7 @@ impl Open {
         self.mode.load(Acquire) & ENDED != 0
     }
 
+    /// Called by the opens of the file, which count modes.
     pub(super) fn set_mode(&self, mode: ShareMode) {
         self.mode.store(combination(mode), Release);
     }
@@ -89,10 +90,6 @@ impl Open {
         };
         self.seqid.store(next, Release);
         Stateid { seqid: next, other: self.other }
-    }
-
-    pub(super) fn is_of(&self, client: &Client, owner: &[u8]) -> bool {
-        self.client.id == client.id && *self.owner == *owner
     }
 }
 

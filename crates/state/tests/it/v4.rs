@@ -382,7 +382,7 @@ fn open(
         Now(now),
         session,
         &OpenRequest { file: file(at), owner, user: ALICE, mode, reclaim: None },
-        Box::new(()),
+        &mut Some(Box::new(())),
     )
 }
 
@@ -397,7 +397,7 @@ fn the_guard_of_a_file_is_dropped_at_close() {
     let (mode, user) = (mode(1, 0), ALICE);
     let request = OpenRequest { file: file(1), owner: b"o", user, mode, reclaim: None };
     let guard = Box::new(Arc::clone(&kept));
-    let opened = state.open(Now(0), session, &request, guard).unwrap();
+    let opened = state.open(Now(0), session, &request, &mut Some(guard)).unwrap();
     assert_eq!(Arc::strong_count(&kept), 2);
     state.close(&reading, session.client_id(), opened.stateid, &file(1)).unwrap();
     assert_eq!(Arc::strong_count(&kept), 1, "though the map is still being read");
@@ -413,7 +413,7 @@ fn an_open_of_several_users_stands_for_none_of_them() {
     let opened = |user, bits| {
         let (file, mode) = (file(1), mode(bits, 0));
         let request = OpenRequest { file, owner: b"o", user, mode, reclaim: None };
-        state.open(Now(0), session, &request, Box::new(())).unwrap().stateid
+        state.open(Now(0), session, &request, &mut Some(Box::new(()))).unwrap().stateid
     };
     let user_of = |stateid| {
         let granted = reading.check_access(session.client_id(), stateid, &file(1), ShareBits::READ);

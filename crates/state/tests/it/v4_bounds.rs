@@ -65,7 +65,7 @@ fn an_open_takes_less_than_its_share_of_memory() {
                 mode,
                 reclaim: None,
             };
-            state.open(Now(0), session, &request, Box::new([0_u8; 32])).unwrap();
+            state.open(Now(0), session, &request, &mut Some(Box::new([0_u8; 32]))).unwrap();
         }
     });
     assert_eq!(state.open_count(), count as usize);

@@ -70,7 +70,9 @@ impl World {
         let mode = ShareMode { access, deny: ShareBits::NONE };
         let request =
             OpenRequest { file: file(n), owner: b"owner", user: USER, mode, reclaim: None };
-        self.state.open(Now(now), session, &request, Box::new(())).map(|opened| opened.stateid)
+        self.state
+            .open(Now(now), session, &request, &mut Some(Box::new(())))
+            .map(|opened| opened.stateid)
     }
 
     fn delegate(&self, client: usize, n: u8, now: u64) -> Result<Stateid, NotDelegated> {

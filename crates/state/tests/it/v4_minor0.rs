@@ -90,7 +90,8 @@ fn run(begun: Result<Begun, OwnerError>) -> Turn {
 /// An owner's OPEN of a file, which is answered.
 fn opened(state: &V4State, client: u64, (owner, seqid): (&[u8], u32), mode: ShareMode) -> Opened {
     let turn = run(state.begin_open(Now(0), (client, owner), request(seqid, OPEN)));
-    let opened = state.open_in_turn(Now(0), &turn, (file(1), mode), None, Box::new(())).unwrap();
+    let opened =
+        state.open_in_turn(Now(0), &turn, (file(1), mode), None, &mut Some(Box::new(()))).unwrap();
     state.finish_turn(turn, reply(0));
     opened
 }
@@ -343,7 +344,7 @@ fn a_client_with_an_expired_lease_is_notified_once_it_has_lost_state() {
     let late = Now(LEASE + 1000);
     assert_eq!(state.renew_client(late, b), Ok(()));
     let turn = run(state.begin_open(late, (b, b"other"), request(1, OPEN)));
-    let open = || state.open_in_turn(late, &turn, (file(1), ALONE), None, Box::new(()));
+    let open = || state.open_in_turn(late, &turn, (file(1), ALONE), None, &mut Some(Box::new(())));
     assert_eq!(open(), Err(OpenError::Expired(vec![a])));
     assert_eq!(state.begin_expiry(late, a), Expiry::Ended, "it is not recorded");
     open().unwrap();

@@ -176,7 +176,7 @@ impl Server {
         let reclaimed: Option<&dyn Fn() -> bool> = if reclaim { Some(&may_reclaim) } else { None };
         let file = client.file;
         let request = OpenRequest { file, owner: b"owner", user: ALICE, mode, reclaim: reclaimed };
-        let opened = self.v4.open(Now(now), session, &request, Box::new(()))?;
+        let opened = self.v4.open(Now(now), session, &request, &mut Some(Box::new(())))?;
         if reclaim {
             session.requester().reclaimed(Now(now), &self.locks);
         }

@@ -11,22 +11,24 @@ use vfs::{Kept, Result, Status};
 const TRIES: u32 = 100;
 
 impl OpenFiles {
-    /// Keeps a file, whose entry in the cache `open` finds or makes.
+    /// Keeps a file, whose entry in the cache `pin` finds or makes, and pins; it says whether it could
+    /// ([`OpenFile::try_pin`]), and what it has found.
     ///
     /// # Errors
-    /// Those of `open`; [`Status::Jukebox`] if too many files are kept.
-    pub fn keep(
+    /// Those of `pin`; [`Status::Jukebox`] if too many files are kept.
+    pub fn keep<T>(
         self: &Arc<Self>,
         key: Key,
-        open: impl Fn() -> Result<Arc<OpenFile>>,
-    ) -> Result<Kept> {
+        pin: impl Fn() -> Result<(bool, T)>,
+    ) -> Result<(Kept, T)> {
         if !self.kept.add(key) {
             return Err(Status::Jukebox);
         }
         let kept = Kept::new(KeptFile { files: Arc::clone(self), key });
         for _ in 0..TRIES {
-            if open()?.try_pin() {
-                return Ok(kept);
+            let (is_pinned, found) = pin()?;
+            if is_pinned {
+                return Ok((kept, found));
             }
             std::thread::yield_now();
         }
@@ -64,12 +66,13 @@ impl OpenFiles {
 
     /// Removes one guard of a file.
     fn let_go(&self, key: &Key) {
-        let last = self.kept.remove(key, || {
-            self.with(key, |file| file.unpin());
-        });
-        // called without a guard: the file system may block
-        let asked = || self.with(key, Arc::clone).is_some_and(|file| file.is_removed());
-        if last && asked() {
+        let unpin = |file: &Arc<OpenFile>| {
+            file.unpin();
+            Arc::clone(file)
+        };
+        let last = self.kept.remove(key, || self.with(key, unpin)).flatten();
+        // without the map's guard: the file system may block
+        if last.is_some_and(|file| file.is_removed()) {
             self.close_later(*key);
         }
     }
@@ -103,15 +106,16 @@ mod tests {
     }
 
     fn keep(files: &Arc<OpenFiles>, n: u64, path: &Path) -> Kept {
-        let open = || {
+        let pin = || {
             let known = files.with(&key(n), Arc::clone);
-            Ok(known.unwrap_or_else(|| {
+            let file = known.unwrap_or_else(|| {
                 let file = File::open(path).unwrap();
                 let stat = sys::stat::of_fd(file.as_fd()).unwrap();
                 files.insert(key(n), Arc::new(OpenFile::new(file.into(), &stat)))
-            }))
+            });
+            Ok((file.try_pin(), ()))
         };
-        files.keep(key(n), open).unwrap()
+        files.keep(key(n), pin).unwrap().0
     }
 
     fn is_open(files: &OpenFiles, n: u64) -> bool {

@@ -10,6 +10,7 @@
 
 use crate::cache::key::Key;
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -47,18 +48,18 @@ impl KeptFiles {
         true
     }
 
-    /// Removes a guard; `unpin` is called under the lock if it was the last one.
-    pub fn remove(&self, key: &Key, unpin: impl FnOnce()) -> bool {
+    /// Removes a guard. If it was the last one, `unpin` is called under the lock; what that gives.
+    pub fn remove<R>(&self, key: &Key, unpin: impl FnOnce() -> R) -> Option<R> {
         let mut guards = self.lock();
-        let Some(count) = guards.get_mut(key) else { return false };
+        let Entry::Occupied(mut entry) = guards.entry(*key) else { return None };
+        let count = entry.get_mut();
         *count = count.saturating_sub(1);
-        let last = *count == 0;
-        if last {
-            guards.remove(key);
-            self.len.store(guards.len(), Relaxed);
-            unpin();
+        if *count > 0 {
+            return None;
         }
-        last
+        entry.remove();
+        self.len.store(guards.len(), Relaxed);
+        Some(unpin())
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Key, u32, foldhash::fast::RandomState>> {
@@ -78,9 +79,10 @@ mod tests {
         let key = Key { backend: 0, fid: Fid::from_u64(1) };
         assert!(kept.add(key) && kept.add(key));
         assert_eq!((kept.len(), kept.has(&key)), (1, true));
-        assert!(!kept.remove(&key, || panic!("there is another")));
+        assert!(kept.remove(&key, || panic!("there is another")).is_none());
         let unpinned = std::cell::Cell::new(false);
-        assert!(kept.remove(&key, || unpinned.set(true)) && unpinned.get());
-        assert!(!kept.has(&key) && !kept.remove(&key, || panic!("nobody keeps it")));
+        assert!(kept.remove(&key, || unpinned.set(true)).is_some() && unpinned.get());
+        assert!(!kept.has(&key));
+        assert!(kept.remove(&key, || panic!("nobody keeps it")).is_none());
     }
 }

@@ -315,7 +315,7 @@ impl OpenFile {
 
     /// Whether the object has lost its last name. Makes a request to the file system.
     pub(super) fn is_removed(&self) -> bool {
-        sys::stat::of_fd(self.path()).is_ok_and(|stat| stat.nlink == 0)
+        sys::stat::basic_of_fd(self.path()).is_ok_and(|stat| stat.nlink == 0)
     }
 
     /// Whether it was found to have lost it by [`OpenFile::check_for_removal`].

@@ -8,7 +8,7 @@ use super::super::recording;
 use super::super::status::Failed;
 use super::turn::{in_turn, request_of};
 use crate::object::Object;
-use proto::nfs4::{Bitmap4, ChangeInfo4, Createhow4, Nfsstat4, OpenArgs, OpenClaim4, OpenHow4, op};
+use proto::nfs4::{Createhow4, Nfsstat4, OpenArgs, OpenClaim4, OpenHow4, op};
 use state::v4::Begun;
 use state::{ShareBits, ShareMode};
 use xdr::{Reader, Writer};
@@ -39,6 +39,7 @@ pub(super) fn open<'f>(
     let opened = run(frame, &a);
     let body = reply.mark();
     let ended = opened.map(|file| {
+        frame.fetched = file.attr.filter(|_| a.share_deny == 0);
         reply.put(&wire_stateid(file.opened.stateid));
         reply.put(&file.dir);
         reply.u32(flags);
@@ -103,6 +104,5 @@ fn reclaim(
         turn.confirm();
         turn.requester().reclaimed(frame.now, &frame.nfs.state);
     }
-    let dir = ChangeInfo4 { atomic: false, before: 0, after: 0 };
-    Ok(OpenedFile { opened, dir, set: Bitmap4::NONE })
+    Ok(OpenedFile::by_handle(opened))
 }

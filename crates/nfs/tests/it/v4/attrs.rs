@@ -49,6 +49,19 @@ fn quotas_are_those_of_the_owner_or_group_with_the_least_left() {
     assert_eq!(words, [CONTENTS.len() as u64, (100 << 20) - 1500, 1500]);
 }
 
+/// What Linux asks for to see changes is appended in one piece: the bytes are those of each by itself.
+#[test]
+fn the_attributes_that_show_changes_are_those_of_each() {
+    let client = Client::new();
+    let (handle, stateid) = client.create(b"file");
+    assert_eq!(client.write(&handle, stateid, b"12345"), Nfsstat4::Ok);
+    let four = [attr::CHANGE, attr::SIZE, attr::TIME_METADATA, attr::TIME_MODIFY];
+    let (given, values) = attrs(&client, &handle, Bitmap4::of(&four));
+    assert_eq!(given, Bitmap4::of(&four));
+    let each = four.map(|number| attrs(&client, &handle, Bitmap4::of(&[number])).1);
+    assert_eq!(values, each.concat());
+}
+
 #[test]
 fn the_time_of_creation_is_the_same_by_getattr_and_readdir() {
     let client = Client::new();

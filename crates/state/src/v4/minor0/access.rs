@@ -112,7 +112,7 @@ impl V4State {
     ) -> Result<&'r Arc<Open>, StateidError> {
         let open = reading.open(&stateid.other).ok_or_else(|| self.unknown(&stateid.other))?;
         let confirmed = open.opener.as_ref().is_some_and(|owner| owner.is_confirmed());
-        if !confirmed || open.is_ended() || open.file != *file {
+        if !confirmed || open.is_ended() || open.file.file != *file {
             return Err(StateidError::Bad);
         }
         check_version(stateid.seqid, open.seqid.load(Acquire))?;

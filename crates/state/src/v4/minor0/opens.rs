@@ -79,7 +79,7 @@ impl V4State {
         turn: &Turn,
         (file, mode): (FileKey, ShareMode),
         reclaim: Option<&dyn Fn() -> bool>,
-        kept: Guard,
+        kept: &mut Option<Guard>,
     ) -> Result<Opened, OpenError> {
         let user = turn.user();
         let request = OpenRequest { file, owner: &turn.owner.name, user, mode, reclaim };
@@ -98,7 +98,7 @@ impl V4State {
         file: &FileKey,
     ) -> Result<Stateid, StateidError> {
         let open = reading.open(&stateid.other).ok_or_else(|| self.unknown(&stateid.other))?;
-        if turn.is_confirmed() || open.is_ended() || open.file != *file {
+        if turn.is_confirmed() || open.is_ended() || open.file.file != *file {
             return Err(StateidError::Bad);
         }
         check_version(stateid.seqid, open.seqid.load(Acquire))?;
