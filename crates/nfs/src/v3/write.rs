@@ -33,9 +33,6 @@ use std::sync::Arc;
 use vfs::{Change, ChangeNumber, Stability, Status, Verifier, WriteDone};
 use xdr::{Reader, Writer};
 
-/// Bytes of a page of the page cache.
-const PAGE_BYTES: u64 = 4096;
-
 pub(super) fn write(
     nfs: &Nfs,
     call: &mut Call<'_>,
@@ -234,7 +231,7 @@ impl ArgumentSink for WriteSink {
             return Consumed::Bytes(piece.len());
         }
         let at = self.offset.saturating_add(self.taken as u64);
-        let pages = whole_pages(at, piece.len());
+        let pages = verbs::whole_pages(at, piece.len());
         if pages == 0 {
             return Consumed::TooFew;
         }
@@ -298,12 +295,6 @@ impl WriteSink {
         let done = WriteDone { count, file, ..end.done };
         Ok(Written { done, verifier })
     }
-}
-
-/// How many of `len` bytes at `offset` end with a page.
-fn whole_pages(offset: u64, len: usize) -> usize {
-    let beyond = offset.saturating_add(len as u64) % PAGE_BYTES;
-    len.saturating_sub(usize::try_from(beyond).unwrap_or(usize::MAX))
 }
 
 /// The file around several changes, of which the last was `change_number`, and the next one, if that found the file as they left

@@ -7,7 +7,8 @@
 //! each alone. At the end the reply is kept in the slot if the client asked for it, and also if it is short and something
 //! was changed: a retry of CREATE is then answered rightly even by clients that do not ask.
 
-use super::frame::{Frame, keeps_fetched};
+use super::arrived_write::ArrivedWrite;
+use super::frame::{Frame, keeps_fetched, principal_of};
 use super::minor0;
 use super::name;
 use super::op_errors;
@@ -17,6 +18,7 @@ use crate::Nfs;
 use crate::object::Caller;
 use proto::nfs4::{CompoundHead, Nfsstat4, OPS_MAX, op, op_info};
 use rpc::{Call, Fault, OperationCounter, Plan, Transport};
+use state::v4::Principal;
 use vfs::Status;
 use xdr::{Mark, Reader, Writer};
 
@@ -25,7 +27,7 @@ pub(super) const PLAN: Plan = Plan::IDEMPOTENT;
 /// The longest reply that is kept although the client did not ask for it, if something was changed.
 const SHORT_REPLY: usize = 1024;
 /// Bytes of a request by which a retry is told from another request; with its length and its sender.
-const HASHED: usize = 512;
+pub(super) const HASHED: usize = 512;
 
 /// Plans a COMPOUND: it is counted as its first operation that does something, which is found without decoding the
 /// operations behind it.
@@ -54,11 +56,11 @@ fn main_op(count: u32, mut args: Reader<'_>) -> Option<u32> {
 }
 
 /// A hash of a request: fast, and good enough to tell the requests of an honest client apart. Nobody can make a request
-/// that has the hash of another user's: that would take the key.
-fn hash_of(request: &[u8], caller: state::v4::Principal, key: u64) -> u64 {
+/// that has the hash of another user's: that would take the key. Of a request of so many bytes its first ones are hashed.
+pub(super) fn hash_of(request: &[u8], bytes: usize, caller: Principal, key: u64) -> u64 {
     const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
     let mix = |hash: u64, word: u64| (hash ^ word).wrapping_mul(FACTOR).rotate_left(29);
-    let mut hash = mix(key ^ request.len() as u64, u64::from(caller.flavor) << 32 ^ caller.user);
+    let mut hash = mix(key ^ bytes as u64, u64::from(caller.flavor) << 32 ^ caller.user);
     let (words, rest) = request.get(..HASHED).unwrap_or(request).as_chunks::<8>();
     for word in words {
         hash = mix(hash, u64::from_le_bytes(*word));
@@ -76,14 +78,37 @@ struct Marks {
     count: Mark,
 }
 
+/// What was received.
+pub(super) struct Received<'r> {
+    pub head: CompoundHead<'r>,
+    pub operations: Reader<'r>,
+    /// Bytes of all of it.
+    pub bytes: usize,
+    /// The hash by which a retry is known.
+    pub hash: u64,
+    /// The WRITE of which data is in its file already: what follows that stands there.
+    pub ahead: Option<&'r ArrivedWrite<'r>>,
+}
+
 pub(super) fn compound(
     nfs: &Nfs,
     call: &mut Call<'_>,
     args: &mut Reader<'_>,
     reply: &mut Writer,
 ) -> Result<(), Fault> {
-    let request = args.rest();
-    let head: CompoundHead<'_> = args.get()?;
+    let (request, bytes) = (args.rest(), args.remaining());
+    let head = args.get()?;
+    let hash = hash_of(request, bytes, principal_of(&call.credential), nfs.v4.request_key);
+    let operations = Reader::new(args.rest());
+    answer(nfs, call, &Received { head, operations, bytes, hash, ahead: None }, reply);
+    Ok(())
+}
+
+/// Runs a COMPOUND, and appends its results. Has two callers, and is a part of the usual one: a call of its own with what was
+/// received takes fifty instructions.
+#[inline(always)]
+fn answer(nfs: &Nfs, call: &mut Call<'_>, received: &Received<'_>, reply: &mut Writer) {
+    let head = &received.head;
     let status = reply.mark();
     reply.u32(0);
     reply.opaque(head.tag);
@@ -93,21 +118,21 @@ pub(super) fn compound(
     if !name::is_utf8(head.tag) {
         reply.patch_u32(marks.status, Nfsstat4::Inval.number());
         call.outcome.status = Nfsstat4::Inval.number();
-        return Ok(());
+        return;
     }
     if !nfs.settings.serves_minor(head.minor) {
         reply.patch_u32(marks.status, Nfsstat4::MinorVersMismatch.number());
         call.outcome.status = Nfsstat4::MinorVersMismatch.number();
-        return Ok(());
+        return;
     }
     let (counter, way_back) = (call.operation_counter(), call.way_back());
     let v4 = &nfs.v4;
     let reading = v4.state.read();
     let mut outcome = call.outcome;
-    let mut operations = Reader::new(args.rest());
+    let mut operations = received.operations.clone();
     {
         let caller = Caller::new(&nfs.exports, call);
-        let principal = super::frame::principal_of(caller.credential());
+        let principal = principal_of(caller.credential());
         let mut frame = Frame {
             nfs,
             caller: &caller,
@@ -124,8 +149,8 @@ pub(super) fn compound(
             replay: None,
             position: 0,
             count: head.count,
-            request_bytes: request.len().saturating_add(CALL_HEADER),
-            request_hash: hash_of(request, principal, v4.request_key),
+            request_bytes: received.bytes.saturating_add(CALL_HEADER),
+            request_hash: received.hash,
             returns_state: None,
             changed: false,
             range_bytes: 0,
@@ -133,6 +158,7 @@ pub(super) fn compound(
             bytes_read: 0,
             bytes_written: 0,
             copied: None,
+            ahead: received.ahead,
         };
         let (done, status) = run_all(&mut frame, &mut operations, reply, counter);
         nfs.give_back(caller.blocking());
@@ -142,14 +168,26 @@ pub(super) fn compound(
     call.outcome.bytes_read = outcome.bytes_read;
     call.outcome.bytes_written = outcome.bytes_written;
     call.outcome.copied = outcome.copied;
-    Ok(())
+}
+
+/// The same of one with a WRITE of which data is in its file already.
+#[cold]
+#[inline(never)]
+pub(super) fn answer_arrived(
+    nfs: &Nfs,
+    call: &mut Call<'_>,
+    received: &Received<'_>,
+    reply: &mut Writer,
+) {
+    answer(nfs, call, received, reply);
 }
 
 /// Bytes of a call's RPC header with an AUTH_SYS credential without groups: what is missing of the real length is at most
 /// a few hundred bytes, by which a request may exceed what was agreed on.
-const CALL_HEADER: usize = 40;
+pub(super) const CALL_HEADER: usize = 40;
 
 /// Runs the operations until one fails; how many results there are, and the last status.
+#[inline(always)]
 fn run_all<'f>(
     frame: &mut Frame<'f>,
     args: &mut Reader<'f>,

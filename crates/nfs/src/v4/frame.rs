@@ -1,5 +1,6 @@
 //! What the operations of a COMPOUND work on (RFC 8881 §16.2.3.1).
 
+use super::arrived_write::ArrivedWrite;
 use super::server_state::V4;
 use super::status::Failed;
 use crate::Nfs;
@@ -84,6 +85,8 @@ pub(super) struct Frame<'f> {
     pub bytes_read: u32,
     pub bytes_written: u32,
     pub copied: Option<Copied>,
+    /// The WRITE of which data is in its file already.
+    pub ahead: Option<&'f ArrivedWrite<'f>>,
 }
 
 impl<'f> Frame<'f> {
@@ -241,6 +244,7 @@ pub(super) fn file_key(export: u32, fid: &vfs::Fid) -> Option<FileKey> {
 }
 
 /// Who sends a request with this credential. By which service of RPCSEC_GSS does not matter: the same name is the same user.
+#[inline(always)]
 pub(super) fn principal_of(credential: &Credential<'_>) -> Principal {
     let (flavor, user) = match credential {
         Credential::Anonymous => (flavor::AUTH_NONE, 0),

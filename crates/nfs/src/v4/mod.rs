@@ -10,6 +10,7 @@
 
 mod access;
 mod acl;
+mod arrived_write;
 mod attr;
 mod attr_sets;
 pub mod callback;
@@ -55,6 +56,7 @@ mod usual_attrs;
 mod verify;
 mod view;
 mod write;
+mod write_ahead;
 mod xattrs;
 
 pub use ops::OPERATIONS;

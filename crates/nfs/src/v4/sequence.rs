@@ -4,7 +4,7 @@
 use super::frame::{Frame, REPLY_HEADER, Running};
 use super::status::Failed;
 use proto::nfs4::{Nfsstat4, SequenceArgs};
-use state::v4::{SequenceError, Started};
+use state::v4::{ArrivingRequest, SequenceError, Session, Started};
 use xdr::{Reader, Writer};
 
 /// Bytes of the result.
@@ -16,6 +16,9 @@ pub(super) fn sequence<'f>(
     reply: &mut Writer,
 ) -> Result<(), Failed> {
     let a: SequenceArgs = args.get()?;
+    if let Some(arriving) = frame.ahead.and_then(|ahead| ahead.arriving.as_ref()) {
+        return run_arrived(frame, &a, arriving, reply);
+    }
     let session = frame.reading.session(&a.sessionid).ok_or(Nfsstat4::BadSession)?;
     if !session.takes_from(|| frame.way_back.conn().map(|conn| conn.0)) {
         return Err(Nfsstat4::ConnNotBoundToSession.into());
@@ -39,9 +42,42 @@ pub(super) fn sequence<'f>(
             frame.running = Some(Running { session, ticket, cachethis: a.cachethis });
         }
     }
+    put(session, &a, reply);
+    Ok(())
+}
+
+#[inline(always)]
+fn put(session: &Session, a: &SequenceArgs, reply: &mut Writer) {
     let (highest, target) = session.highest_slots();
     reply.raw(&a.sessionid);
     reply.words([a.sequenceid, a.slotid, highest, target, session.status()]);
+}
+
+/// The same of a request that has its slot since its beginning came, when all checks were made. If it has come again by
+/// another connection meanwhile, it is answered as a retry.
+#[cold]
+#[inline(never)]
+fn run_arrived<'f>(
+    frame: &mut Frame<'f>,
+    a: &SequenceArgs,
+    arriving: &'f ArrivingRequest,
+    reply: &mut Writer,
+) -> Result<(), Failed> {
+    let session = arriving.session();
+    let Some(ticket) = arriving.run(a.highest_slotid) else {
+        let slot = (a.slotid, a.sequenceid);
+        let started = session.sequence(frame.now, slot, a.highest_slotid, frame.request_hash);
+        return match started.map_err(status)? {
+            Started::Replay(kept) => {
+                frame.replay = Some(kept);
+                Ok(())
+            }
+            // the slot was retired since: the client has given this request up
+            Started::Run(_) => Err(Nfsstat4::Delay.into()),
+        };
+    };
+    frame.running = Some(Running { session, ticket, cachethis: a.cachethis });
+    put(session, a, reply);
     Ok(())
 }
 

@@ -50,5 +50,5 @@ pub use rmdir::rmdir;
 pub use setattr::setattr;
 pub use space::{advise, allocate, deallocate, seek};
 pub use symlink::symlink;
-pub use write::{Written, write, write_piped};
+pub use write::{Written, whole_pages, write, write_piped};
 pub use xattr::{remove_xattr, set_xattr, xattr, xattr_names};

@@ -62,3 +62,12 @@ fn write_with(
     let verifier = if len == 0 { backend.write_verifier() } else { verifier };
     Ok(Written { done, verifier })
 }
+
+/// Bytes of a page of the page cache.
+const PAGE_BYTES: u64 = 4096;
+
+/// How many of `len` bytes at `offset` end with a page: half a page would have to be read from the disk to be changed.
+pub fn whole_pages(offset: u64, len: usize) -> usize {
+    let beyond = offset.saturating_add(len as u64) % PAGE_BYTES;
+    len.saturating_sub(usize::try_from(beyond).unwrap_or(usize::MAX))
+}

@@ -37,6 +37,7 @@ mod v3_wire;
 mod v4;
 mod v4_acl;
 mod v4_data;
+mod v4_write_ahead;
 mod v4_xattrs;
 mod wire_oracle;
 mod write_ahead;

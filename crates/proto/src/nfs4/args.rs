@@ -149,6 +149,26 @@ crate::layout::fields! {
     }
 }
 
+/// `WRITE4args` up to the first byte of the data, which `count` bytes and their padding follow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WriteHead {
+    /// What gives the right to write.
+    pub stateid: Stateid4,
+    /// Where to begin.
+    pub offset: u64,
+    /// How safe it must be.
+    pub stable: StableHow4,
+    /// Bytes of data.
+    pub count: usize,
+}
+
+impl<'a> Decode<'a> for WriteHead {
+    fn decode(r: &mut Reader<'a>) -> Result<Self, Error> {
+        let (stateid, offset, stable) = (r.get()?, r.get()?, r.get()?);
+        Ok(Self { stateid, offset, stable, count: r.count(DATA_MAX)? })
+    }
+}
+
 /// What CREATE makes (`createtype4`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CreateType4<'a> {

@@ -25,7 +25,7 @@ pub use args::{
     AccessArgs, CloseArgs, CommitArgs, CreateArgs, CreateType4, FreeStateidArgs, GetattrArgs,
     LinkArgs, LookupArgs, OpenDowngradeArgs, PutfhArgs, ReadArgs, ReaddirArgs, RemoveArgs,
     RenameArgs, SecinfoArgs, SecinfoNoNameArgs, SetattrArgs, StableHow4, TestStateidArgs,
-    WriteArgs,
+    WriteArgs, WriteHead,
 };
 pub use attrs::{ATTRS, AttrInfo, attr};
 pub use bitmap::Bitmap4;

@@ -21,6 +21,7 @@
 //! SEQUENCE and the check of a stateid take none of them: sessions and opens are found in one map that is protected by
 //! epochs, and a slot is taken by one compare-exchange on a line of its own.
 
+mod arriving;
 mod back_channel;
 mod client;
 mod clients;
@@ -53,6 +54,7 @@ mod stateid;
 mod view;
 
 pub use crate::principal::Principal;
+pub use arriving::{ArrivingRequest, Resumed};
 pub use back_channel::{
     BACK_CONNS_MAX, BACK_SLOTS_MAX, BackAnswer, BackCall, BackChannel, BackStep,
 };

@@ -51,6 +51,7 @@ impl Reading<'_> {
     ///
     /// # Errors
     /// [`StateidError::Bad`], [`StateidError::Old`].
+    #[inline(always)]
     pub fn find_open(&self, client_id: u64, stateid: Stateid) -> Result<OpenRef<'_>, StateidError> {
         let open =
             self.open(&stateid.other).ok_or_else(|| self.missing(client_id, &stateid.other))?;
@@ -66,6 +67,7 @@ impl Reading<'_> {
     ///
     /// # Errors
     /// [`StateidError`].
+    #[inline(always)]
     pub fn check_access(
         &self,
         client_id: u64,

@@ -1,5 +1,6 @@
 //! A session, and SEQUENCE (RFC 8881 §18.46).
 
+use super::arriving::ArrivingRequest;
 use super::client::Client;
 use super::machine::{BoundConns, MachineCredential};
 use super::requester::Requester;
@@ -211,6 +212,7 @@ impl Session {
     ///
     /// # Errors
     /// [`SequenceError`]; then nothing has changed.
+    #[inline(always)]
     pub fn sequence(
         &self,
         now: Now,
@@ -218,11 +220,9 @@ impl Session {
         highest_slot: u32,
         request: u64,
     ) -> Result<Started<'_>, SequenceError> {
-        let (highest, target) = self.highest_slots();
-        let is_highest = slot == highest;
-        let found = usize::try_from(slot).ok().and_then(|slot| self.slots.get(slot));
-        let slot = found.ok_or(SequenceError::BadSlot)?;
-        if highest_slot > highest {
+        let place = usize::try_from(slot).map_err(|_| SequenceError::BadSlot)?;
+        let slot = self.slots.get(place).ok_or(SequenceError::BadSlot)?;
+        if highest_slot > self.highest_slot() {
             return Err(SequenceError::BadHighSlot);
         }
         if self.ended.load(Relaxed) != 0 {
@@ -234,12 +234,8 @@ impl Session {
         match slot.begin(number, request) {
             Begin::Run => {
                 self.client.renew(now);
-                if target != highest {
-                    self.slots.heard(slot, highest_slot);
-                } else if is_highest && self.grows {
-                    self.slots.grow();
-                }
-                Ok(Started::Run(SlotTicket { slot: Some(slot) }))
+                self.note_slots((slot, place), highest_slot);
+                Ok(Started::Run(SlotTicket::new(slot)))
             }
             Begin::Replay(reply) => {
                 self.client.renew(now);
@@ -249,6 +245,37 @@ impl Session {
             Begin::Uncached => Err(SequenceError::Uncached),
             Begin::FalseRetry => Err(SequenceError::FalseRetry),
             Begin::Misordered => Err(SequenceError::Misordered),
+        }
+    }
+
+    /// Takes a slot for a request of which the beginning has come, if it is the next one on its slot. The client's lease is
+    /// renewed.
+    pub fn begin_arriving(
+        self: &Arc<Self>,
+        now: Now,
+        (slot, number): (u32, u32),
+        highest_slot: u32,
+        request: u64,
+    ) -> Option<ArrivingRequest> {
+        let slot = usize::try_from(slot).ok()?;
+        let found = self.slots.get(slot)?;
+        let refused = highest_slot > self.highest_slot() || self.is_ended();
+        if refused || self.client.is_leaving() {
+            return None;
+        }
+        let before = found.begin_arriving(number, request)?;
+        self.client.renew(now);
+        Some(ArrivingRequest::new(Arc::clone(self), slot, number, before))
+    }
+
+    /// What the request that has just got a slot says of the client's slots.
+    #[inline(always)]
+    pub(super) fn note_slots(&self, slot: (&Slot, usize), highest_slot: u32) {
+        let (count, target) = self.slots.count_and_target();
+        if target != count {
+            self.slots.heard(slot.0, highest_slot);
+        } else if slot.1.saturating_add(1) == count && self.grows {
+            self.slots.grow();
         }
     }
 
@@ -283,8 +310,13 @@ pub struct SlotTicket<'s> {
     slot: Option<&'s Slot>,
 }
 
-impl SlotTicket<'_> {
+impl<'s> SlotTicket<'s> {
+    pub(super) const fn new(slot: &'s Slot) -> Self {
+        Self { slot: Some(slot) }
+    }
+
     /// Ends the request, and keeps its reply if there is one to keep.
+    #[inline(always)]
     pub fn finish(mut self, reply: Option<&[u8]>) {
         if let Some(slot) = self.slot.take() {
             slot.finish(reply);

@@ -1,0 +1,423 @@
+//! A WRITE inside a COMPOUND of which data goes to the file before the record is whole: it does what it does whole, and its
+//! request runs exactly once.
+
+use crate::support::compounds::{LINUX, Session, operation, plain, putfh};
+use crate::support::dispatched::Dispatched;
+use crate::support::{at, exports, wire};
+use proptest::prelude::*;
+use proto::layout::Bytes;
+use proto::nfs3::{self, CreateArgs, CreateHow3, PostOpAttr, ReadArgs, ReadOk, Res, Sattr3};
+use proto::nfs4::{
+    CloseArgs, Nfsstat4, OpenDowngradeArgs, SequenceArgs, StableHow4, Stateid4, WriteArgs, op,
+};
+use rpc::{LargeArgument, Reply, Verdict};
+use std::rc::Rc;
+use std::sync::Arc;
+use vfs_mem::{MemFs, MemOptions};
+use xdr::{Decode, Reader, Writer};
+
+/// Bytes of a page.
+const PAGE: usize = 4096;
+/// Bytes of a reply before the COMPOUND's status.
+const REPLY_HEADER: usize = 24;
+
+fn mem() -> Dispatched {
+    Dispatched::over(Arc::new(MemFs::new(MemOptions::default())))
+}
+
+fn decoded<T: Decode<'static>>(reply: Vec<u8>) -> T {
+    Reply::parse(reply.leak()).unwrap().results.unwrap().get().unwrap()
+}
+
+fn make(server: &Dispatched, name: &[u8]) -> Vec<u8> {
+    let set = Sattr3 { mode: Some(0o644), ..Sattr3::default() };
+    let args = CreateArgs { place: at(&server.root, name), how: CreateHow3::Unchecked(set) };
+    let made = server.call(nfs3::procedure::CREATE, &wire(&args));
+    let made: Res<nfs3::MadeOk<'_>, nfs3::WccData> = decoded(made);
+    made.into_result().unwrap().object.unwrap().0.to_vec()
+}
+
+/// All of a file of at most a mebibyte.
+fn contents(server: &Dispatched, file: &[u8]) -> Vec<u8> {
+    let args = ReadArgs { file: Bytes(file), offset: 0, count: 1 << 20 };
+    let read = server.call(nfs3::procedure::READ, &wire(&args));
+    let read: Res<ReadOk<'_>, PostOpAttr> = decoded(read);
+    read.into_result().unwrap().data.0.to_vec()
+}
+
+fn data(len: usize) -> Vec<u8> {
+    (0..len).map(|at| (at % 251) as u8).collect()
+}
+
+/// A file that is open in a session.
+struct Opened<'s> {
+    server: &'s Dispatched,
+    session: Rc<Session>,
+    file: Vec<u8>,
+    stateid: Stateid4,
+}
+
+impl<'s> Opened<'s> {
+    fn new(server: &'s Dispatched, name: &[u8]) -> Self {
+        Self::within(server, &Rc::new(Session::new(server)), name)
+    }
+
+    fn within(server: &'s Dispatched, session: &Rc<Session>, name: &[u8]) -> Self {
+        let file = make(server, name);
+        let stateid = session.open(server, name);
+        Self { server, session: Rc::clone(session), file, stateid }
+    }
+
+    fn write_op(&self, offset: u64, stable: StableHow4, data: &[u8]) -> Vec<u8> {
+        let (stateid, data) = (self.stateid, Bytes(data));
+        operation(op::WRITE, &WriteArgs { stateid, offset, stable, data })
+    }
+
+    /// What Linux sends.
+    fn write(&self, offset: u64, stable: StableHow4, data: &[u8]) -> Vec<u8> {
+        let write = self.write_op(offset, stable, data);
+        self.session
+            .record(self.server, &[putfh(&self.file), write, operation(op::GETATTR, &LINUX)])
+    }
+
+    fn call(&self, operations: &[Vec<u8>]) -> Done {
+        self.send(&self.session.record(self.server, operations))
+    }
+
+    /// A record that arrives whole.
+    fn send(&self, record: &[u8]) -> Done {
+        let mut reply = Writer::new();
+        assert_eq!(self.server.answer(record, &mut reply), Verdict::Reply);
+        Done::of(reply.bytes())
+    }
+}
+
+/// The reply to a COMPOUND.
+#[derive(Debug, PartialEq, Eq)]
+struct Done {
+    status: Nfsstat4,
+    /// From the first result on; without SEQUENCE's, which differ from request to request.
+    results: Vec<u8>,
+    count: u32,
+}
+
+impl Done {
+    fn of(reply: &[u8]) -> Self {
+        let mut r = Reader::new(&reply[REPLY_HEADER..]);
+        let status = r.get().unwrap();
+        r.opaque(1024).unwrap();
+        let count = r.u32().unwrap();
+        let sequence = if r.remaining() > 44 { 44 } else { 0 };
+        Self { status, count, results: r.rest()[sequence..].to_vec() }
+    }
+
+    /// The count and the stability of the WRITE behind PUTFH.
+    fn written(&self) -> (u32, u32) {
+        assert_eq!(self.status, Nfsstat4::Ok);
+        let mut r = Reader::new(&self.results);
+        let [putfh, putfh_status, write, status] = r.words().unwrap();
+        assert_eq!([putfh, putfh_status, write, status], [op::PUTFH, 0, op::WRITE, 0]);
+        let [count, stable] = r.words().unwrap();
+        (count, stable)
+    }
+}
+
+/// A record that arrives in pieces.
+struct Arriving<'s> {
+    server: &'s Dispatched,
+    record: Vec<u8>,
+    at: usize,
+    kept: Vec<u8>,
+    large: LargeArgument,
+    piped: bool,
+}
+
+impl<'s> Arriving<'s> {
+    fn new(server: &'s Dispatched, record: Vec<u8>) -> Self {
+        let large = LargeArgument::default();
+        Self { server, record, at: 0, kept: Vec::new(), large, piped: false }
+    }
+
+    /// So many more bytes arrive; whether data of this record may ever go ahead.
+    fn arrive(&mut self, bytes: usize) -> bool {
+        let end = (self.at + bytes).min(self.record.len() - 1);
+        let new = &self.record[self.at..end];
+        self.at = end;
+        if self.piped && !self.large.is_empty() && !self.large.is_over() {
+            let missing = self.record.len() - end;
+            return self.server.take_piped(&mut self.kept, new, missing, &mut self.large);
+        }
+        self.kept.extend_from_slice(new);
+        self.server.take(&mut self.kept, self.record.len() - end, &mut self.large)
+    }
+
+    fn finish(mut self) -> Done {
+        self.kept.extend_from_slice(&self.record[self.at..]);
+        Done::of(&self.server.finish(&self.kept, self.large))
+    }
+}
+
+const STABLE: [StableHow4; 3] = [StableHow4::Unstable, StableHow4::DataSync, StableHow4::FileSync];
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    /// Wherever the record is cut, the file and the answer are those of the whole.
+    #[test]
+    fn a_write_in_pieces_equals_a_whole_write(
+        offset in 0..3 * PAGE as u64,
+        len in PAGE..6 * PAGE,
+        cuts in prop::collection::vec(1..2 * PAGE, 0..8),
+        stable in prop::sample::select(&STABLE[..]),
+        piped: bool,
+    ) {
+        let server = mem();
+        let whole = Opened::new(&server, b"whole");
+        let pieces = Opened::within(&server, &whole.session, b"pieces");
+        let data = data(len);
+        let at_once = whole.send(&whole.write(offset, stable, &data));
+        let mut arriving = Arriving::new(&server, pieces.write(offset, stable, &data));
+        arriving.piped = piped;
+        for bytes in cuts {
+            // the transport asks only from many bytes on
+            let first = if arriving.at == 0 { 1024 } else { 0 };
+            prop_assert!(arriving.arrive(first + bytes));
+            let end = offset as usize + arriving.large.taken();
+            prop_assert!(arriving.large.is_empty() || end.is_multiple_of(PAGE));
+        }
+        let in_pieces = arriving.finish();
+        prop_assert_eq!(in_pieces.written(), at_once.written());
+        prop_assert_eq!(in_pieces.written().0 as usize, len);
+        prop_assert_eq!((in_pieces.count, in_pieces.results.len()), (4, at_once.results.len()));
+        prop_assert_eq!(contents(&server, &pieces.file), contents(&server, &whole.file));
+    }
+}
+
+#[test]
+fn the_request_of_a_broken_record_runs_when_it_comes_again() {
+    let server = mem();
+    let opened = Opened::new(&server, b"f");
+    let record = opened.write(0, StableHow4::FileSync, &data(65_536));
+    let mut arriving = Arriving::new(&server, record.clone());
+    assert!(arriving.arrive(40_000) && arriving.large.taken() > 0);
+    // the connection breaks
+    drop(arriving);
+    assert_eq!(opened.send(&record).written(), (65_536, StableHow4::FileSync.number()));
+    assert_eq!(contents(&server, &opened.file), data(65_536));
+    assert_eq!(opened.send(&record).status, Nfsstat4::RetryUncachedRep, "and only once");
+    // the same where it comes in pieces again
+    let record = opened.write(65_536, StableHow4::Unstable, &data(65_536));
+    for finish in [false, true] {
+        let mut arriving = Arriving::new(&server, record.clone());
+        assert!(arriving.arrive(40_000) && arriving.large.taken() > 0);
+        if finish {
+            assert_eq!(arriving.finish().written().0, 65_536);
+        }
+    }
+    assert_eq!(contents(&server, &opened.file), [data(65_536), data(65_536)].concat());
+}
+
+/// The client has given up the connection by which the first half came; what is left of it there arrives after the client
+/// has gone on.
+#[test]
+fn a_request_that_came_again_by_another_connection_takes_over() {
+    let server = mem();
+    let opened = Opened::new(&server, b"f");
+    let record = opened.write(0, StableHow4::Unstable, &data(65_536));
+    let mut first = Arriving::new(&server, record.clone());
+    assert!(first.arrive(40_000) && first.large.taken() > 0);
+    // it does not go ahead a second time
+    let mut again = Arriving::new(&server, record.clone());
+    assert!(!again.arrive(40_000) && again.large.is_empty());
+    assert_eq!(again.finish().written().0, 65_536);
+    let other = vec![1; 65_536];
+    assert_eq!(opened.send(&opened.write(0, StableHow4::Unstable, &other)).written().0, 65_536);
+    first.arrive(20_000);
+    assert_ne!(first.finish().status, Nfsstat4::Ok);
+    assert!(contents(&server, &opened.file) == other, "nothing of the first is written any more");
+}
+
+#[test]
+fn a_slot_is_taken_while_its_request_arrives() {
+    let server = mem();
+    let opened = Opened::new(&server, b"f");
+    let record = opened.write(0, StableHow4::Unstable, &data(65_536));
+    let mut arriving = Arriving::new(&server, record);
+    assert!(arriving.arrive(40_000));
+    let next = opened.session.record(&server, &[plain(op::PUTROOTFH)]);
+    assert_eq!(opened.send(&next).status, Nfsstat4::SeqMisordered);
+    assert_eq!(arriving.finish().written().0, 65_536);
+    assert_eq!(opened.send(&next).status, Nfsstat4::Ok);
+}
+
+#[test]
+fn a_stateid_that_ends_meanwhile_ends_the_write() {
+    for close in [true, false] {
+        let server = mem();
+        let opened = Opened::new(&server, b"f");
+        let mut arriving =
+            Arriving::new(&server, opened.write(0, StableHow4::Unstable, &data(65_536)));
+        assert!(arriving.arrive(20_000));
+        let taken = arriving.large.taken();
+        let (stateid, seqid) = (opened.stateid, 0);
+        let ends = match close {
+            true => operation(op::CLOSE, &CloseArgs { seqid, stateid }),
+            false => {
+                let (share_access, share_deny) = (1, 0);
+                let args = OpenDowngradeArgs { stateid, seqid, share_access, share_deny };
+                operation(op::OPEN_DOWNGRADE, &args)
+            }
+        };
+        let other = opened.session.on_slot(1);
+        let record = other.record(&server, &[putfh(&opened.file), ends]);
+        assert_eq!(opened.send(&record).status, if close { Nfsstat4::Ok } else { Nfsstat4::Inval });
+        arriving.arrive(20_000);
+        let done = arriving.finish();
+        if close {
+            assert_eq!(done.status, Nfsstat4::BadStateid);
+            assert_eq!(contents(&server, &opened.file), data(taken));
+        } else {
+            // it was never opened for reading alone
+            assert_eq!(done.written().0, 65_536);
+        }
+    }
+}
+
+#[test]
+fn a_reload_applies_to_a_write_that_arrives() {
+    for (refused, options) in
+        [(Some(Nfsstat4::RoFs), Some(exports::RO)), (Some(Nfsstat4::Stale), None)]
+    {
+        let backend = exports::mem();
+        let server = Dispatched::over(Arc::clone(&backend));
+        let opened = Opened::new(&server, b"f");
+        let mut arriving =
+            Arriving::new(&server, opened.write(0, StableHow4::Unstable, &data(65_536)));
+        assert!(arriving.arrive(20_000));
+        let first = arriving.large.taken();
+        let rows = options.map(|options| ("/e", Arc::clone(&backend), options));
+        server.nfs.exports.replace(exports::table(rows.as_slice()));
+        arriving.arrive(20_000);
+        assert_eq!(Some(arriving.finish().status), refused);
+        server.nfs.exports.replace(exports::table(&[("/e", backend, exports::RW)]));
+        assert_eq!(contents(&server, &opened.file), data(first));
+    }
+    // one that changes nothing for the client ends the write early
+    let backend = exports::mem();
+    let server = Dispatched::over(Arc::clone(&backend));
+    let opened = Opened::new(&server, b"f");
+    let record = opened.write(0, StableHow4::FileSync, &data(65_536));
+    let mut arriving = Arriving::new(&server, record);
+    assert!(arriving.arrive(20_000));
+    let first = arriving.large.taken();
+    server.nfs.exports.replace(exports::table(&[("/e", backend, exports::RW)]));
+    arriving.arrive(20_000);
+    assert_eq!(arriving.finish().written(), (first as u32, StableHow4::FileSync.number()));
+    assert_eq!(contents(&server, &opened.file), data(first));
+}
+
+#[test]
+fn operations_behind_the_data_run() {
+    let server = mem();
+    let opened = Opened::new(&server, b"f");
+    let stateid = opened.stateid;
+    let record = opened.session.record(
+        &server,
+        &[
+            putfh(&opened.file),
+            opened.write_op(0, StableHow4::Unstable, &data(40_001)),
+            operation(op::CLOSE, &CloseArgs { seqid: 0, stateid }),
+            plain(op::GETFH),
+        ],
+    );
+    let mut arriving = Arriving::new(&server, record);
+    assert!(arriving.arrive(39_000) && arriving.large.taken() > 0);
+    let done = arriving.finish();
+    assert_eq!((done.count, done.written().0), (5, 40_001));
+    assert!(
+        done.results.ends_with(&[opened.file.clone(), vec![0; opened.file.len() % 4]].concat())
+    );
+    assert_eq!(contents(&server, &opened.file), data(40_001));
+    let close = operation(op::CLOSE, &CloseArgs { seqid: 0, stateid });
+    assert_eq!(opened.call(&[putfh(&opened.file), close]).status, Nfsstat4::BadStateid);
+}
+
+/// Whatever is not plainly in order is received whole, and answered as ever.
+#[test]
+fn what_is_not_in_order_is_received_whole() {
+    let server = mem();
+    let opened = Opened::new(&server, b"f");
+    let write = |stateid| {
+        let args = WriteArgs {
+            stateid,
+            offset: 0,
+            stable: StableHow4::Unstable,
+            data: Bytes(&[7; 40_000]),
+        };
+        operation(op::WRITE, &args)
+    };
+    let mut forged = opened.file.clone();
+    *forged.last_mut().unwrap() ^= 1;
+    let other = Stateid4 { seqid: 1, other: [9; 12] };
+    let ahead = |operations: &[Vec<u8>]| {
+        let record = opened.session.record(&server, operations);
+        let mut arriving = Arriving::new(&server, record);
+        assert!(!arriving.arrive(30_000), "nothing may go ahead");
+        assert!(arriving.large.is_empty());
+        arriving.finish().status
+    };
+    let file = || putfh(&opened.file);
+    assert_eq!(ahead(&[file(), write(other)]), Nfsstat4::BadStateid);
+    assert_eq!(ahead(&[putfh(&forged), write(opened.stateid)]), Nfsstat4::BadHandle);
+    assert_eq!(ahead(&[putfh(&server.root), write(opened.stateid)]), Nfsstat4::BadStateid);
+    assert_eq!(contents(&server, &opened.file), b"");
+    // with the permissions of the mode
+    assert_eq!(ahead(&[file(), write(Stateid4::ANONYMOUS)]), Nfsstat4::Ok);
+    assert_eq!(ahead(&[file(), plain(op::GETFH), write(opened.stateid)]), Nfsstat4::Ok);
+}
+
+#[test]
+fn a_reply_that_is_to_be_kept_is_of_a_request_that_was_whole() {
+    let server = mem();
+    let opened = Opened::new(&server, b"f");
+    let other = opened.session.on_slot(2);
+    let mut record = other.record(
+        &server,
+        &[putfh(&opened.file), opened.write_op(0, StableHow4::Unstable, &data(40_000))],
+    );
+    let cachethis = SequenceArgs {
+        sessionid: [0; 16],
+        sequenceid: 1,
+        slotid: 2,
+        highest_slotid: 2,
+        cachethis: true,
+    };
+    // the last word of SEQUENCE's arguments
+    let sequence = operation(op::SEQUENCE, &cachethis);
+    let put = putfh(&opened.file);
+    let at = record.windows(put.len()).position(|bytes| bytes == put).unwrap();
+    record[at - 4..at].copy_from_slice(&sequence[sequence.len() - 4..]);
+    let mut arriving = Arriving::new(&server, record.clone());
+    assert!(!arriving.arrive(30_000));
+    assert_eq!(arriving.finish().written().0, 40_000);
+    assert_eq!(opened.send(&record).written().0, 40_000, "the kept reply");
+}
+
+#[test]
+fn another_users_write_is_received_whole_and_refused() {
+    let mut server = mem();
+    let (record, file) = {
+        let opened = Opened::new(&server, b"f");
+        (opened.write(0, StableHow4::Unstable, &data(40_000)), opened.file)
+    };
+    let uid_at = record.windows(12).position(|bytes| bytes == [0; 12]).unwrap();
+    server.user = (1000, 1000);
+    let mut other = record;
+    // uid and gid of AUTH_SYS, and no groups
+    other[uid_at..uid_at + 8].copy_from_slice(&[0, 0, 3, 232, 0, 0, 3, 232]);
+    let mut arriving = Arriving::new(&server, other);
+    assert!(!arriving.arrive(30_000));
+    assert_eq!(arriving.finish().status, Nfsstat4::Access);
+    server.user = (0, 0);
+    assert_eq!(contents(&server, &file), b"");
+}
