@@ -153,6 +153,7 @@ fn a_kept_file_outlives_its_last_name(fixture: &Fixture) {
     refused(fixture.backend.getattr(&cx, &file, Want::STAT), Status::Stale);
     refused(fixture.read(&file, 0, 1), Status::Stale);
     refused(fixture.backend.keep(&cx, &file), Status::Stale);
+    refused(fixture.backend.open(&cx, &file, OpenAccess::READ), Status::Stale);
     assert_eq!(fixture.attr(&other).nlink, 1);
 }
 
@@ -187,6 +188,7 @@ fn only_regular_files_are_kept(fixture: &Fixture) {
     let dir = fixture.dir("d");
     refused(fixture.backend.keep(&fixture.cx(), &dir), Status::IsDir);
     refused(fixture.backend.may_open(&fixture.cx(), &dir, OpenAccess::READ), Status::IsDir);
+    refused(fixture.backend.open(&fixture.cx(), &dir, OpenAccess::READ), Status::IsDir);
 }
 
 fn root_may_open_every_file(fixture: &Fixture) {
@@ -209,7 +211,12 @@ fn opening_is_checked_by_the_mode(fixture: &Fixture) {
     let file = owned(fixture, 0o000);
     let set =
         |mode| fixture.set(&file, SetAttr { mode: Some(mode), ..SetAttr::default() }).unwrap();
-    let may = |who, access| fixture.backend.may_open(&fixture.by(who), &file, access).map(drop);
+    let may = |who, access| {
+        let checked = fixture.backend.may_open(&fixture.by(who), &file, access).map(drop);
+        let opened = fixture.backend.open(&fixture.by(who), &file, access);
+        assert_eq!(opened.map(drop), checked, "{who:?} {access:?}");
+        checked
+    };
     // no exception for the owner, and execution does not imply reading
     for (mode, who, access, result) in [
         (0o000, OWNER, read, Err(Status::Acces)),
