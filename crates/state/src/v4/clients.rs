@@ -16,6 +16,16 @@ pub(super) struct CreateSlot {
     pub next: u32,
     /// The reply of the last one, and who has sent it.
     pub last: Option<(Created, Principal)>,
+    /// The same of another principal's request of that number.
+    pub of_another: Option<(Created, Principal)>,
+}
+
+impl CreateSlot {
+    /// The reply that this principal got to the request of the last number.
+    pub fn reply_to(&self, principal: Principal) -> Option<Created> {
+        let replies = self.last.iter().chain(&self.of_another);
+        replies.copied().find(|(_, sender)| *sender == principal).map(|(made, _)| made)
+    }
 }
 
 /// A record with what only the table's lock guards.
@@ -71,7 +81,7 @@ impl Clients {
     }
 
     fn add(&mut self, client: Client, minor0: Option<Confirmation>) {
-        let create = CreateSlot { next: 1, last: None };
+        let create = CreateSlot { next: 1, last: None, of_another: None };
         let record = Record { client: Arc::new(client), confirmed: false, create, minor0 };
         let id = record.client.id;
         self.by_name.entry(name_of(&record.client)).or_default().push(id);

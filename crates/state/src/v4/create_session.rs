@@ -58,14 +58,14 @@ impl V4State {
         self.sweep(now);
         let mut clients = acquire(&self.clients);
         let record = clients.get_mut(want.client_id).ok_or(CreateSessionError::StaleClientId)?;
-        if want.sequence == record.create.next.wrapping_sub(1)
-            && let Some((last, principal)) = record.create.last
-        {
-            // the answer is for who has sent the request that it is repeated of
-            let is_same = principal == want.principal;
-            return if is_same { Ok(last) } else { Err(CreateSessionError::Misordered) };
+        let is_last = want.sequence == record.create.next.wrapping_sub(1);
+        if is_last && let Some(made) = record.create.reply_to(want.principal) {
+            return Ok(made);
         }
-        if want.sequence != record.create.next {
+        // the reply is for who has sent the request: another principal that has seen it gets a session of its own
+        let is_another =
+            is_last && record.create.last.is_some() && record.create.of_another.is_none();
+        if want.sequence != record.create.next && !is_another {
             return Err(CreateSessionError::Misordered);
         }
         if !record.confirmed && record.client.principal != want.principal {
@@ -91,8 +91,12 @@ impl V4State {
         client.add_session(id);
         let session = Arc::new(Session::new(id, Arc::clone(&client), limits, (slots, grows)));
         self.entries.pin().insert(id, Entry::Session(session));
-        record.create.next = record.create.next.wrapping_add(1);
-        record.create.last = Some((made, want.principal));
+        if is_another {
+            record.create.of_another = Some((made, want.principal));
+        } else {
+            record.create.next = record.create.next.wrapping_add(1);
+            (record.create.last, record.create.of_another) = (Some((made, want.principal)), None);
+        }
         let first = !std::mem::replace(&mut record.confirmed, true);
         // an earlier life of the client ends now (RFC 8881 §18.36.3)
         let mut before = None;

@@ -431,6 +431,17 @@ fn the_answer_of_create_session_is_repeated_for_its_sender_only() {
     let known = exchange(&state, 0, 1, ALICE, false).unwrap();
     let made = session_of(&state, 0, known, ALICE).unwrap();
     assert_eq!(session_of(&state, 0, known, ALICE), Ok(made));
+    // another principal of the confirmed client gets a session of its own, once (pynfs CSESS10)
+    let other = session_of(&state, 0, known, BOB).unwrap();
+    assert_ne!(other.session, made.session);
+    assert_eq!(session_of(&state, 0, known, BOB), Ok(other));
+    assert_eq!(session_of(&state, 0, known, ALICE), Ok(made));
+    let carol = Principal { flavor: 1, user: 1001 };
+    assert_eq!(session_of(&state, 0, known, carol), Err(CreateSessionError::Misordered));
+    // and the numbers go on as if it had not been
+    let next = Exchanged { sequence: known.sequence + 1, ..known };
+    let later = session_of(&state, 0, next, ALICE).unwrap();
+    assert_eq!(session_of(&state, 0, next, ALICE), Ok(later));
     assert_eq!(session_of(&state, 0, known, BOB), Err(CreateSessionError::Misordered));
 }
 
