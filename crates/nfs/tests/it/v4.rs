@@ -2,6 +2,7 @@
 
 mod attrs;
 mod crossing;
+mod lossy_network;
 mod principals;
 mod reused_attrs;
 mod slots;

@@ -17,6 +17,7 @@ mod shares_and_limits;
 mod v4;
 mod v4_bounds;
 mod v4_delegations;
+mod v4_explore;
 mod v4_minor0;
 mod v4_recovery;
 mod v4_simulation;

@@ -112,7 +112,7 @@ impl Server {
         let back_channel = false;
         let want = CreateSession { client_id, sequence, principal, limits, back_channel };
         let session = self.v4.create_session(Now(now), &want).unwrap().session;
-        Client { id: client_id, session, file: FileKey::new(b"file").unwrap() }
+        Client { id: client_id, session, file: FileKey::new(b"file").unwrap(), owner: b"owner" }
     }
 
     /// RECLAIM_COMPLETE: false if it had been sent before.
@@ -174,8 +174,8 @@ impl Server {
         let reading = self.v4.read();
         let session = reading.session(&client.session).unwrap();
         let reclaimed: Option<&dyn Fn() -> bool> = if reclaim { Some(&may_reclaim) } else { None };
-        let file = client.file;
-        let request = OpenRequest { file, owner: b"owner", user: ALICE, mode, reclaim: reclaimed };
+        let Client { file, owner, .. } = *client;
+        let request = OpenRequest { file, owner, user: ALICE, mode, reclaim: reclaimed };
         let opened = self.v4.open(Now(now), session, &request, &mut Some(Box::new(())))?;
         if reclaim {
             session.requester().reclaimed(Now(now), &self.locks);
@@ -213,6 +213,8 @@ pub struct Client {
     pub session: SessionId,
     /// What it opens.
     pub file: FileKey,
+    /// Who opens it.
+    pub owner: &'static [u8],
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
