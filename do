@@ -344,7 +344,7 @@ import json, os, sys
 for line in open(sys.argv[1]):
     message = json.loads(line)
     is_artifact = message.get("reason") == "compiler-artifact"
-    if is_artifact and message["profile"]["test"] and message["target"]["kind"] != ["bench"]:
+    if is_artifact and message["profile"]["test"] and message["target"]["kind"] not in (["bench"], ["example"]):
         package = os.path.dirname(message["manifest_path"])
         print(package, message["target"]["name"], message["executable"], sep="\t")
 END
