@@ -30,6 +30,8 @@ const MAY_NOTIFY_LOCK: u32 = 0x20;
 
 /// How often a reservation is tried that opens of clients are in the way of whose lease is over.
 const SHARE_ATTEMPTS: u32 = 4;
+/// How often a name is looked up whose file is gone before it is opened.
+const NAME_ATTEMPTS: u32 = 8;
 
 /// A file that was opened.
 pub(super) struct OpenedFile {
@@ -135,8 +137,24 @@ fn share_mode(args: &OpenArgs<'_>) -> Result<ShareMode, Failed> {
     }
 }
 
-/// Opens a file that is there.
+/// Opens a file that is there. One that was replaced after its name was found is no error: its successor is opened.
 pub(super) fn open_name<'f>(
+    frame: &mut Frame<'f>,
+    dir: &Object<'f>,
+    name: &[u8],
+    owner: &[u8],
+    mode: ShareMode,
+) -> Result<OpenedFile, Failed> {
+    for _ in 1..NAME_ATTEMPTS {
+        match open_found(frame, dir, name, owner, mode) {
+            Err(Failed::File(Status::Stale)) => {}
+            opened => return opened,
+        }
+    }
+    open_found(frame, dir, name, owner, mode)
+}
+
+fn open_found<'f>(
     frame: &mut Frame<'f>,
     dir: &Object<'f>,
     name: &[u8],

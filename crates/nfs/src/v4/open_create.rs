@@ -91,7 +91,12 @@ fn unchecked<'f>(
                 need_regular(found.node.attr.ftype)?;
                 let mut file = dir.clone();
                 file.fid = found.node.fid;
-                return open_there(frame, &found.dir, &file, owner, mode, set.size);
+                match open_there(frame, &found.dir, &file, owner, mode, set.size) {
+                    // it was replaced after its name was found
+                    Err(Failed::File(Status::Stale)) => {}
+                    opened => return opened,
+                }
+                continue;
             }
             Err(Status::NoEnt) => {}
             Err(_) => return Err(lookup::find(dir, name).err().unwrap_or(Nfsstat4::Delay.into())),

@@ -14,11 +14,14 @@ use crate::naming::fid::fid_of;
 use crate::object::is_inside;
 use crate::ops::entry::{EntryFound, cache_entry, lookup_hint, open_or_covered};
 use crate::ops::permission::check;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use sys::open::{How, open_entry, open_parent};
 use vfs::access::Permission;
 use vfs::{Attr, Component, Cx, Fid, FileType, Found, Node, Result, Status};
+
+/// How often a name is opened whose object is gone when its attributes are fetched: another may have taken its place.
+const REPLACED_TRIES: u32 = 8;
 
 /// See [`vfs::Backend::lookup`].
 pub fn lookup(local: &LocalFs, cx: &Cx<'_>, dir: &Fid, name: Component<'_>) -> Result<Found> {
@@ -35,12 +38,24 @@ pub fn lookup(local: &LocalFs, cx: &Cx<'_>, dir: &Fid, name: Component<'_>) -> R
         Component::Name(name) => {
             local.will_block(cx)?;
             local.identity.act_as_server().map_err(errno::from)?;
-            let node = match open_or_covered(local, file.path(), name.bytes())? {
-                EntryFound::Open(fd) => cache_entry(local, dir, name.bytes(), fd)?,
-                EntryFound::Covered(node) => node,
-            };
+            for _ in 1..REPLACED_TRIES {
+                match open_named(local, dir, file.path(), name.bytes()) {
+                    // there is no such name, or its object was replaced or removed since it was opened
+                    Err(Status::NoEnt) => {}
+                    node => return Ok(Found { node: node?, dir: attr }),
+                }
+            }
+            let node = open_named(local, dir, file.path(), name.bytes())?;
             Ok(Found { node, dir: attr })
         }
+    }
+}
+
+/// What a name leads to, which is opened for it.
+fn open_named(local: &LocalFs, dir: &Fid, at: BorrowedFd<'_>, name: &[u8]) -> Result<Node> {
+    match open_or_covered(local, at, name)? {
+        EntryFound::Open(fd) => cache_entry(local, dir, name, fd),
+        EntryFound::Covered(node) => Ok(node),
     }
 }
 
@@ -76,8 +91,11 @@ fn warm(local: &LocalFs, cx: &Cx<'_>, dir: &Fid, name: &[u8]) -> Result<Option<F
             Ok(Some(found))
         }
         Some(Ok(Warm::Opened(fd, attr))) => {
-            let node = cache_entry(local, dir, name, fd)?;
-            Ok(Some(Found { node, dir: attr }))
+            match cache_entry(local, dir, name, fd) {
+                // it was replaced or removed since it was opened
+                Err(Status::NoEnt) => Ok(None),
+                node => Ok(Some(Found { node: node?, dir: attr })),
+            }
         }
         Some(Ok(Warm::Cold)) | None => Ok(None),
         Some(Err(status)) => {

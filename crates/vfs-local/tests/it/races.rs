@@ -1,6 +1,6 @@
 //! Concurrent changes to a name while it is being created.
 
-use crate::support::{ANN, BOB, ROOT, Stage, each, has_root, name, of};
+use crate::support::{ANN, BOB, ROOT, Stage, each, each_in_memory, find, has_root, name, of};
 use bowline_vfs_local::LocalFs;
 use std::fs::{self, File};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, lchown};
@@ -33,6 +33,28 @@ fn beside(again: impl Fn() + Sync, calls: impl FnOnce()) {
         let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(calls));
         stop.store(true, Relaxed);
         done.unwrap_or_else(|cause| std::panic::resume_unwind(cause));
+    });
+}
+
+#[test]
+fn a_name_that_is_replaced_is_found_all_the_time() {
+    each_in_memory(|stage| {
+        let (local, path) = (stage.serve(), stage.tree.join("f"));
+        let new = stage.tree.join("new");
+        File::create(&path).unwrap();
+        let replace = || {
+            File::create(&new).unwrap();
+            fs::rename(&new, &path).unwrap();
+        };
+        let begun = Instant::now();
+        beside(replace, || {
+            for _ in 0..CALLS * 50 {
+                find(&local, &quick(), &local.root(), "f").unwrap();
+                if begun.elapsed() > PATIENCE {
+                    break;
+                }
+            }
+        });
     });
 }
 
