@@ -31,6 +31,14 @@ struct DisturbedFiles {
     waker: OnceLock<Waker>,
 }
 
+impl DisturbedFiles {
+    fn wake(&self) {
+        if let Some(wake) = self.waker.get() {
+            wake();
+        }
+    }
+}
+
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -119,9 +127,7 @@ impl Delegations {
         Box::new(move || {
             also();
             lock(&disturbed.files).insert(file);
-            if let Some(wake) = disturbed.waker.get() {
-                wake();
-            }
+            disturbed.wake();
         })
     }
 
@@ -174,9 +180,13 @@ impl Delegations {
 
     /// Wakes the keeper.
     pub(crate) fn wake(&self) {
-        if let Some(wake) = self.disturbed.waker.get() {
-            wake();
-        }
+        self.disturbed.wake();
+    }
+
+    /// Wakes the keeper from wherever it is called.
+    pub(crate) fn waker(&self) -> impl FnOnce() + Send + 'static {
+        let disturbed = Arc::clone(&self.disturbed);
+        move || disturbed.wake()
     }
 
     /// The files that were disturbed since the last call.

@@ -20,10 +20,16 @@ use vfs::{Component, Fid, Name, Status};
 
 /// How often a call waits for returns.
 const WAITS: u32 = 4;
-/// Time after which a recall that was not delivered is sent again.
-const AGAIN_MS: u64 = 1000;
+/// Time after which a recall that was not delivered is sent again: as long as it has been tried, within these.
+const AGAIN_MIN_MS: u64 = 50;
+const AGAIN_MAX_MS: u64 = 1000;
 /// Interval at which the keeper checks recalls in progress.
 const LOOK_MS: u64 = 1000;
+
+/// Time after which a recall that has been tried for so long is sent again.
+fn again_after_ms(waited_ms: u64) -> u64 {
+    waited_ms.clamp(AGAIN_MIN_MS, AGAIN_MAX_MS)
+}
 
 impl Nfs {
     /// Recalls the delegations of a file that a call is about to change. Costs one load if there are none at all.
@@ -118,8 +124,10 @@ impl Nfs {
 
     /// Has clients told to return delegations.
     pub(crate) fn recall(&self, recalls: &[Recall]) {
-        let again = Now(self.clock.now().0.saturating_add(AGAIN_MS));
+        let now = self.clock.now();
         for recall in recalls {
+            let again = Now(now.0.saturating_add(again_after_ms(recall.waited_ms(now))));
+            let wake = self.delegations.waker();
             self.delegations.note_recall();
             let operation =
                 Operation::Recall { stateid: recall.stateid(), handle: recall.handle().into() };
@@ -130,6 +138,7 @@ impl Nfs {
                     return;
                 }
                 recall.again_at(again);
+                wake();
             });
             self.v4.callbacks.call(to, operation, done);
         }
@@ -157,15 +166,17 @@ impl Nfs {
         }
         self.ask_for_unused();
         let now = self.clock.now();
-        let (recalls, silent) = self.v4.state.sweep_delegations(now);
-        self.recall(&recalls);
-        expired.extend(silent);
+        let swept = self.v4.state.sweep_delegations(now);
+        self.recall(&swept.recalls);
+        expired.extend(swept.expired);
         if !expired.is_empty() {
             expired.sort_unstable();
             expired.dedup();
             self.end_expired(blocking, &expired);
         }
-        (self.v4.state.recalled_count() > 0).then(|| now.0.saturating_add(LOOK_MS))
+        let look_ms = now.0.saturating_add(LOOK_MS);
+        let next_ms = swept.again_ms.map_or(look_ms, |again| again.min(look_ms));
+        (self.v4.state.recalled_count() > 0).then_some(next_ms)
     }
 
     /// If there is little room for others, asks the clients that have most to return the half that they use least. Those
@@ -224,5 +235,15 @@ impl Nfs {
             revoked: self.v4.state.delegations_revoked(),
             ..self.delegations.counts()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::again_after_ms;
+
+    #[test]
+    fn a_recall_is_sent_again_soon_at_first_and_then_ever_later() {
+        assert_eq!([0, 60, 400, 9000].map(again_after_ms), [50, 60, 400, 1000]);
     }
 }

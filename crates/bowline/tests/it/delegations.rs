@@ -5,7 +5,7 @@ use crate::callbacks::{connected, fine, next, until, watch};
 use crate::operator_tables::connect;
 use crate::rig::{Server, text, wrap};
 use client::nfs4::{Operations, Session, results_inside, succeeded};
-use client::{Callback, Client, Fh, NlmLock};
+use client::{Callback, CallbackReply, Client, Fh, NlmLock};
 use proto::layout::Bytes;
 use proto::nfs3::StableHow;
 use proto::nfs4::{
@@ -16,6 +16,7 @@ use proto::nlm::Status;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::sync::mpsc::Receiver;
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use xdr::Reader;
 
@@ -149,6 +150,12 @@ impl Machine {
         assert_eq!((args.stateid, args.fh.0, args.truncate), (delegation, handle, false));
     }
 
+    /// The delegation that is recalled next.
+    fn next_recalled(&mut self) -> Stateid4 {
+        let called = next(&mut self.client, &self.seen);
+        Reader::new(&called.args).get::<CbRecallArgs<'_>>().unwrap().stateid
+    }
+
     fn with_stateid(&mut self, number: u32, handle: &[u8], stateid: Stateid4) -> Nfsstat4 {
         let operations = Operations::new().at(handle).with(number, &stateid);
         let reply = self.client.compound(&mut self.session, &operations).unwrap();
@@ -265,6 +272,69 @@ fn a_local_writer_waits_for_the_return_and_a_rename_is_reported() {
     std::fs::write(&new, b"new").unwrap();
     std::fs::rename(&new, &rig.path).unwrap();
     reader.recalled(&handle, delegation);
+    reader.give_back(&handle, delegation);
+}
+
+/// Whoever opens a file by a name takes that for the file's as long as he has a delegation.
+#[test]
+fn a_local_rename_is_reported_whenever_it_happens() {
+    let rig = rig("delegations=read");
+    let mut reader = Machine::new(&rig.server, b"reader");
+    let (path, away) = (rig.path.clone(), rig.path.with_extension("away"));
+    let (mut given, mut gone) = (0, 0);
+    for round in 0..400_u32 {
+        // another file each time: of one that was recalled there is none for a while
+        std::fs::remove_file(if round == 0 { &path } else { &away }).unwrap();
+        std::fs::write(&path, b"new").unwrap();
+        let (from, to) = (path.clone(), away.clone());
+        let renaming = std::thread::spawn(move || {
+            let pause = Duration::from_micros(u64::from(round % 100) * 10);
+            let begun = Instant::now();
+            while begun.elapsed() < pause {
+                std::hint::spin_loop();
+            }
+            std::fs::rename(from, to).unwrap();
+        });
+        match reader.open_name(READ | WANT_READ) {
+            Ok(Opened { handle, delegation: Some(delegation), .. }) => {
+                given += 1;
+                while reader.next_recalled() != delegation {
+                    // one that was taken back before the reply to the OPEN
+                }
+                reader.give_back(&handle, delegation);
+            }
+            Ok(_) => {}
+            Err(status) => {
+                gone += 1;
+                assert_eq!(status, Nfsstat4::NoEnt);
+            }
+        }
+        renaming.join().unwrap();
+    }
+    println!("{given} delegations were given, {gone} times it was renamed before");
+    assert!(given > 0, "no delegation was given");
+}
+
+/// The recall may arrive before the reply to the OPEN.
+#[test]
+fn a_recall_of_what_the_client_does_not_know_yet_is_sent_again() {
+    const BAD_STATEID: u32 = 10_025;
+    let rig = rig("delegations=read");
+    let mut client = connected(&rig.server);
+    let mut refused = 0;
+    let seen = watch(&mut client, move |callback| {
+        let is_recall = matches!(callback, Callback::Compound { operation: cb_op::RECALL, .. });
+        refused += u32::from(is_recall);
+        if is_recall && refused <= 4 {
+            return CallbackReply::Failed(BAD_STATEID);
+        }
+        CallbackReply::Ok(Vec::new())
+    });
+    let session = client.open_session_with_callbacks(b"reader", (4, 4)).unwrap();
+    let mut reader = Machine { client, session, seen };
+    let (handle, delegation) = reader.delegated();
+    std::fs::rename(&rig.path, rig.path.with_extension("away")).unwrap();
+    (0..5).for_each(|_| reader.recalled(&handle, delegation));
     reader.give_back(&handle, delegation);
 }
 

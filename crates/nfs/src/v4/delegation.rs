@@ -8,6 +8,7 @@ use super::frame::{Frame, file_key, stateid_of, wire_stateid};
 use super::lookup;
 use super::status::Failed;
 use crate::object::Object;
+use crate::verbs;
 use export::Delegate;
 use proto::nfs4::{Nfsstat4, OpenClaim4, Stateid4, op, share};
 use state::v4::{InTheWay, NotDelegated, Stateid, StateidError};
@@ -30,17 +31,20 @@ const CANCELLED: u32 = 7;
 /// Bytes of the longest `open_delegation4` that is sent.
 pub(super) const DELEGATION_BYTES: u32 = 4 + 16 + 4 + 4 * 4;
 
+/// A name by which a file was opened, and the directory.
+pub(super) type OpenedName<'a> = (&'a Object<'a>, &'a [u8]);
+
 /// Appends the delegation that an OPEN gets, or why it gets none; whether it gets one. The file is the current one.
 pub(super) fn put(
     frame: &Frame<'_>,
     share_access: u32,
-    mode: ShareMode,
+    (mode, name): (ShareMode, Option<OpenedName<'_>>),
     reply: &mut Writer,
 ) -> bool {
     let want = share_access & share::WANT_MASK;
     let granted = match want {
         share::WANT_NO_DELEG | share::WANT_CANCEL => Err(NotDelegated::Resource),
-        _ if mode.access == ShareBits::READ => grant(frame),
+        _ if mode.access == ShareBits::READ => grant(frame, name),
         _ => Err(NotDelegated::Resource),
     };
     match granted {
@@ -118,8 +122,8 @@ pub(super) fn recall_own(frame: &Frame<'_>, mode: ShareMode) -> Result<(), Faile
     Ok(())
 }
 
-/// Gives the session's client a read delegation of the current file.
-fn grant(frame: &Frame<'_>) -> Result<Stateid, NotDelegated> {
+/// Gives the session's client a read delegation of the current file, which it opened by `name`.
+fn grant(frame: &Frame<'_>, name: Option<OpenedName<'_>>) -> Result<Stateid, NotDelegated> {
     let resource = |_| NotDelegated::Resource;
     let (nfs, session) = (frame.nfs, frame.session().map_err(resource)?);
     let object = frame.object().map_err(resource)?;
@@ -136,8 +140,13 @@ fn grant(frame: &Frame<'_>) -> Result<Stateid, NotDelegated> {
     };
     let handle = object.seal(&object.fid);
     let stateid = state.delegate(frame.now, session, (&key, handle.bytes()), guard)?;
-    // whoever locks the file from now on has delegations recalled first
-    if nfs.lock_manager().is_some_and(|locks| locks.is_locked(&key)) {
+    // whoever locks the file from now on has delegations recalled first; of what a local program did to the name before
+    // the file was watched nobody tells, and the client would go on by that name
+    let is_locked = nfs.lock_manager().is_some_and(|locks| locks.is_locked(&key));
+    let found = name.map(|(dir, name)| verbs::lookup(dir, name));
+    let is_gone =
+        found.is_some_and(|found| found.map_or(true, |found| found.node.fid != object.fid));
+    if is_locked || is_gone {
         let client = session.client_id();
         let _ended = state.return_delegation(frame.reading, frame.now, client, (stateid, &key));
         return Err(NotDelegated::Contention);

@@ -110,7 +110,11 @@ pub(super) fn open<'f>(
     reply.put(&file.set);
     delegation::recall_own(frame, mode)?;
     let is_delegated = match a.claim {
-        OpenClaim4::Null(_) | OpenClaim4::Fh => delegation::put(frame, a.share_access, mode, reply),
+        OpenClaim4::Null(name) => {
+            let name = (&dir_or_file, name.0);
+            delegation::put(frame, a.share_access, (mode, Some(name)), reply)
+        }
+        OpenClaim4::Fh => delegation::put(frame, a.share_access, (mode, None), reply),
         OpenClaim4::Previous(had) => delegation::put_reclaimed(frame, had, a.share_access, reply),
         _ => {
             delegation::put_none(a.share_access, reply);

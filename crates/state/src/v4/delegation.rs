@@ -28,11 +28,13 @@ use std::sync::atomic::Ordering::Relaxed;
 
 /// How long a file is not delegated again after a recall.
 const CONTENDED_MS: u64 = 30_000;
+/// How long a file is not delegated after somebody was allowed to change it: that takes place meanwhile.
+const CHANGED_MS: u64 = 1000;
 
 /// Why a delegation is not granted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NotDelegated {
-    /// The file is open for writing, reading it is denied, or its delegation was recalled recently.
+    /// The file is open for writing, reading it is denied, or it was changed or its delegation recalled recently.
     Contention,
     /// There are too many, or the client has just been removed.
     Resource,
@@ -63,6 +65,17 @@ pub struct DelegationRow {
     pub age_ms: u64,
     /// How long ago it was first recalled, if it was.
     pub recalled_ms: Option<u64>,
+}
+
+/// What a look at the delegations that are recalled comes to.
+#[derive(Debug, Default)]
+pub struct SweptDelegations {
+    /// What is to be recalled once more.
+    pub recalls: Vec<Recall>,
+    /// The clients whose lease is over and whose delegations are recalled: these are to be ended.
+    pub expired: Vec<u64>,
+    /// When the next recall is to be sent again, in milliseconds of [`Now`].
+    pub again_ms: Option<u64>,
 }
 
 /// What is to be done with delegations that are in the way, once no lock is held.
@@ -160,7 +173,7 @@ impl V4State {
         file: &FileKey,
         delegated: Option<&DelegatedFile>,
     ) -> Result<(), NotDelegated> {
-        if self.delegations.recalled_within(now, file, CONTENDED_MS) {
+        if self.delegations.rests(now, file) {
             return Err(NotDelegated::Contention);
         }
         let delegations = delegated.map_or(&[][..], |file| &file.delegations);
@@ -262,18 +275,20 @@ impl V4State {
     fn begin_recall(&self, now: Now, delegation: &Delegation) -> bool {
         if delegation.recalled_for_ms(now).is_none() {
             self.delegations.recalled.fetch_add(1, Relaxed);
-            self.delegations.note_recall(now, &delegation.file);
+            self.delegations.rest(now, &delegation.file, CONTENDED_MS);
         }
         delegation.recall(now)
     }
 
     /// What delegations are in the way of whoever wants to change a file, of other clients than `except`. They are
-    /// recalled; those that were not returned in time are revoked.
+    /// recalled; those that were not returned in time are revoked. None is given until the change has had time to take
+    /// place.
     pub fn recall_for_change(&self, now: Now, file: &FileKey, except: Option<u64>) -> InTheWay {
         if !self.any_delegations() {
             return InTheWay::Nothing;
         }
         let Some(shard) = self.delegations.shard(file) else { return InTheWay::Nothing };
+        self.delegations.rest(now, file, CHANGED_MS);
         let mut step = SweepStep::default();
         {
             let files = acquire(shard);
@@ -315,23 +330,25 @@ impl V4State {
         }
     }
 
-    /// Revokes what was not returned in time, and gives what is to be recalled once more, and the clients whose lease is
-    /// over and whose delegations are recalled: these are to be ended.
-    pub fn sweep_delegations(&self, now: Now) -> (Vec<Recall>, Vec<u64>) {
+    /// Revokes what was not returned in time, and gives what is to be recalled once more.
+    pub fn sweep_delegations(&self, now: Now) -> SweptDelegations {
         if self.recalled_count() == 0 {
-            return (Vec::new(), Vec::new());
+            return SweptDelegations::default();
         }
         let mut step = SweepStep::default();
+        let mut again_ms = None;
         for shard in self.delegations.shards() {
             let files = acquire(shard);
             let all = files.values().flat_map(|file| &file.delegations);
-            all.filter(|delegation| delegation.recalled_for_ms(now).is_some())
-                .for_each(|delegation| self.step(now, delegation, &mut step));
+            for delegation in all.filter(|delegation| delegation.recalled_for_ms(now).is_some()) {
+                self.step(now, delegation, &mut step);
+                again_ms = [again_ms, delegation.again_ms()].into_iter().flatten().min();
+            }
         }
         step.overdue.iter().for_each(|delegation| self.revoke_delegation(delegation));
         step.expired.sort_unstable();
         step.expired.dedup();
-        (step.recalls, step.expired)
+        SweptDelegations { recalls: step.recalls, expired: step.expired, again_ms }
     }
 
     /// Takes a delegation from its client, which finds it out by its stateid.

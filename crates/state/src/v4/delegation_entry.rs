@@ -16,8 +16,8 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 /// Shards of the table.
 const SHARDS: usize = 16;
-/// Places in which it is noted when a file's delegation was recalled: two files may share one.
-const RECALLED_PLACES: usize = 1024;
+/// Places in which it is noted until when a file is not delegated: two files may share one.
+const REST_PLACES: usize = 8192;
 /// No time.
 const NEVER: u64 = u64::MAX;
 
@@ -77,6 +77,11 @@ impl Delegation {
         now.since(self.granted_ms)
     }
 
+    /// When the recall is to be sent again, if it is.
+    pub fn again_ms(&self) -> Option<u64> {
+        Some(self.again_ms.load(Relaxed)).filter(|again| *again != NEVER)
+    }
+
     /// Begins to recall it, or does so once more; whether a recall is to be sent now.
     pub fn recall(&self, now: Now) -> bool {
         if self.recalled_ms.compare_exchange(NEVER, now.0, Relaxed, Relaxed).is_ok() {
@@ -123,6 +128,11 @@ impl Recall {
         &self.delegation.handle
     }
 
+    /// For how long the delegation has been recalled.
+    pub fn waited_ms(&self, now: Now) -> u64 {
+        self.delegation.recalled_for_ms(now).unwrap_or(0)
+    }
+
     /// The client could not be told, or did not know the delegation yet: it is to be told again at this time, if the
     /// delegation lives.
     pub fn again_at(&self, at: Now) {
@@ -151,8 +161,8 @@ pub(super) struct Delegations {
     pub recalled: AtomicUsize,
     /// How many were revoked since the start.
     pub revoked: AtomicU64,
-    /// When a file's delegation was last recalled, by the file's hash.
-    recalled_ms: Box<[AtomicU64]>,
+    /// Until when a file is not delegated, by the file's hash; 0 at first.
+    rest_until_ms: Box<[AtomicU64]>,
 }
 
 impl Default for Delegations {
@@ -163,7 +173,7 @@ impl Default for Delegations {
             count: AtomicUsize::new(0),
             recalled: AtomicUsize::new(0),
             revoked: AtomicU64::new(0),
-            recalled_ms: (0..RECALLED_PLACES).map(|_| AtomicU64::new(NEVER)).collect(),
+            rest_until_ms: (0..REST_PLACES).map(|_| AtomicU64::new(0)).collect(),
         }
     }
 }
@@ -182,18 +192,18 @@ impl Delegations {
         self.shards.iter()
     }
 
-    /// Notes that a file's delegation is recalled now.
-    pub fn note_recall(&self, now: Now, file: &FileKey) {
-        if let Some(place) = self.recalled_ms.get(self.place(file) % RECALLED_PLACES) {
-            place.store(now.0, Relaxed);
+    /// Has a file not delegated for so long. Who then takes the lock of its shard finds there the delegations that were
+    /// given before; none is added any more.
+    pub fn rest(&self, now: Now, file: &FileKey, ms: u64) {
+        if let Some(place) = self.rest_until_ms.get(self.place(file) % REST_PLACES) {
+            place.fetch_max(now.0.saturating_add(ms), Relaxed);
         }
     }
 
-    /// Whether that was within the last `ms`, or may have been.
-    pub fn recalled_within(&self, now: Now, file: &FileKey, ms: u64) -> bool {
-        let place = self.recalled_ms.get(self.place(file) % RECALLED_PLACES);
-        let at = place.map_or(NEVER, |place| place.load(Relaxed));
-        at != NEVER && now.since(at) < ms
+    /// Whether a file is not to be delegated now, or may not be. With the lock of its shard held.
+    pub fn rests(&self, now: Now, file: &FileKey) -> bool {
+        let place = self.rest_until_ms.get(self.place(file) % REST_PLACES);
+        place.is_some_and(|until| now.0 < until.load(Relaxed))
     }
 
     /// Takes a delegation out of the table; the guard, if it was the file's last. Dropping that must not wait.

@@ -182,6 +182,16 @@ fn a_file_is_not_delegated_while_it_is_written_nor_soon_after_a_recall() {
 }
 
 #[test]
+fn a_file_is_not_delegated_while_somebody_changes_it() {
+    let world = World::new(2);
+    world.delegate(0, 2, 0).unwrap();
+    // whoever was told that there is none now makes the change
+    assert_eq!(world.state.recall_for_change(Now(10), &file(1), None), InTheWay::Nothing);
+    assert_eq!(world.delegate(1, 1, 1009), Err(NotDelegated::Contention));
+    world.delegate(1, 1, 1010).unwrap();
+}
+
+#[test]
 fn the_holder_changes_the_file_without_a_recall() {
     let world = World::new(1);
     world.delegate(0, 1, 0).unwrap();
@@ -217,9 +227,10 @@ fn a_recall_that_did_not_arrive_is_sent_again() {
     let recalls = world.state.recall_file(Now(10), &file(1));
     assert_eq!(world.state.recall_file(Now(11), &file(1)), []);
     recalls[0].again_at(Now(1000));
-    assert_eq!(world.state.sweep_delegations(Now(999)).0, []);
-    assert_eq!(world.state.sweep_delegations(Now(1000)).0, recalls);
-    assert_eq!(world.state.sweep_delegations(Now(1001)).0, []);
+    assert_eq!(world.state.sweep_delegations(Now(12)).again_ms, Some(1000));
+    assert_eq!(world.state.sweep_delegations(Now(999)).recalls, []);
+    assert_eq!(world.state.sweep_delegations(Now(1000)).recalls, recalls);
+    assert_eq!(world.state.sweep_delegations(Now(1001)).recalls, []);
     // and it is revoked in time without anybody's asking
     world.state.sweep_delegations(Now(10 + RECALL));
     assert_eq!((world.state.delegation_count(), world.state.delegations_revoked()), (0, 1));
