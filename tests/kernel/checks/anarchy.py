@@ -10,6 +10,8 @@ import sys
 import time
 
 SIZE = 6000
+# of each writer: then they are made anew
+FILES = 2000
 GUESTS = ["10.77.0.%d" % n for n in (11, 12, 13)]
 JOB = os.environ.get("KC_JOB")
 
@@ -36,7 +38,7 @@ class Writer:
     """One of those who write: each changes its own files."""
 
     def __init__(self, who, place):
-        self.who, self.place, self.versions, self.changes = who, place, {}, 0
+        self.who, self.place, self.versions, self.made, self.changes = who, place, {}, 0, 0
         self.chance = random.Random(who + 100)
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 
@@ -53,19 +55,27 @@ class Writer:
         for guest in GUESTS:
             self.socket.sendto(b"%s %d" % (name.encode(), version), (guest, 9999))
 
+    def replace(self, name, version):
+        self.write(name + ".new", version, os.O_CREAT | os.O_EXCL)
+        os.rename(self.path(name + ".new"), self.path(name))
+
     def step(self):
         """A new file, and a change of one that readers have had time to open."""
-        new = "%d-%d" % (self.who, len(self.versions))
-        self.write(new, 1, os.O_CREAT | os.O_EXCL)
-        self.publish(new, 1)
-        if len(self.versions) < 10:
+        new = "%d-%d" % (self.who, self.made % FILES)
+        self.made += 1
+        version = self.versions.get(new, 0) + 1
+        if version == 1:
+            self.write(new, 1, os.O_CREAT | os.O_EXCL)
+        else:
+            self.replace(new, version)
+        self.publish(new, version)
+        if self.made < 10:
             return
-        at = len(self.versions) - self.chance.choice([6, 7, 8, 9, 10])
+        at = (self.made - self.chance.choice([6, 7, 8, 9, 10])) % FILES
         name = "%d-%d" % (self.who, at)
         version = self.versions[name] + 1
         if self.chance.random() < 0.3:
-            self.write(name + ".new", version, os.O_CREAT | os.O_EXCL)
-            os.rename(self.path(name + ".new"), self.path(name))
+            self.replace(name, version)
         else:
             self.write(name, version, 0)
         self.changes += 1

@@ -8,6 +8,7 @@ import os
 import random
 import socket
 import time
+from collections import deque
 
 from anarchy import Writer, version_of
 from check import JOB, ask, errno_of, restart_server
@@ -123,7 +124,7 @@ class Published:
     """What was written and closed, as each writer tells the readers by datagrams, past NFS: the version of each file."""
 
     def __init__(self):
-        self.versions = {}
+        self.versions, self.recent = {}, deque(maxlen=60)
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self.socket.bind(("0.0.0.0", 9999))
         self.socket.setblocking(False)
@@ -135,6 +136,7 @@ class Published:
             except BlockingIOError:
                 return
             self.versions[name] = max(int(version), self.versions.get(name, 0))
+            self.recent.append(name)
 
 
 def nobody_reads_old_data():
@@ -148,9 +150,9 @@ def nobody_reads_old_data():
         writer.step()
         for _ in range(6):
             published.look()
-            if not published.versions:
+            if not published.recent:
                 break
-            name = chance.choice(list(published.versions)[-60:])
+            name = chance.choice(published.recent)
             least = published.versions[name]
             seen = version_of(name)
             reads += 1

@@ -24,6 +24,7 @@ mod explain;
 mod exportfs;
 mod failing_disk;
 mod foreign_clients;
+mod free_for_all;
 mod half_handshakes;
 mod hard_conditions;
 mod hung_export;
