@@ -8,6 +8,7 @@
 
 mod align;
 mod auth_scale;
+mod delegations;
 mod disk_sleep;
 mod fairness;
 mod hotplug;
@@ -52,6 +53,7 @@ pub static ALL: &[&Experiment] = &[
     &zc_readdir::EXPERIMENT,
     &scatter_write::EXPERIMENT,
     &versions::EXPERIMENT,
+    &delegations::EXPERIMENT,
 ];
 
 /// The experiment of this name.

@@ -349,6 +349,7 @@ fn all_experiments_are_listed() {
         "auth-scale",
         "pools",
         "versions",
+        "delegations",
     ];
     assert_eq!((code, names), (0, BTreeSet::from(wanted)));
 }
