@@ -20,6 +20,7 @@ fn exports() -> &'static Exports {
             source: Source::scheme("mem", ""),
             fsid: None,
             mount_point: None,
+            locations: None,
             crossed: false,
             rules: Vec::new(),
         };

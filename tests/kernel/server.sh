@@ -7,7 +7,8 @@
 # KIND: ext4 (a plain directory), tmpfs, xfs and btrfs (an image of 2 GiB), small (a tmpfs of 8 MiB), user (an ordinary user's server),
 # container (root without CAP_DAC_READ_SEARCH, as in containers), held (ext4, and the socket is one of this script's, as with
 # systemd: it stays when the server is killed), crossing (file systems mounted below the exports, an
-# export inside another; `a` has crossmnt).
+# export inside another; `a` has crossmnt), referral (exports that a second server at 10.77.0.2 has), names (owners have the
+# names of a domain).
 set -u
 bowline=$1 kind=$2
 shift 2
@@ -53,6 +54,23 @@ END
 fi
 run="$bowline serve --exports $KC_JOB/exports --listen 0.0.0.0 --port 2049 \
   --state-dir $state --control $KC_JOB/control.sock $*"
+[ "$kind" = names ] && run="$run --set idmap-domain=lab.example"
+if [ "$kind" = referral ]; then
+  mkdir -p "$export_dir/a/away" "$export_dir/there/deep" "$KC_JOB/state2"
+  chmod 1777 "$export_dir/there"
+  echo here >"$export_dir/a/away/file"
+  echo there >"$export_dir/there/file"
+  ip addr add 10.77.0.2/24 dev br0
+  cat >>"$KC_JOB/exports" <<END
+$export_dir/a/away *(rw,no_root_squash,insecure,refer=$export_dir/gone@10.77.0.2:$export_dir/there@10.77.0.2)
+$export_dir/other  *(rw,no_root_squash,insecure,refer=$export_dir/there/deep@10.77.0.2)
+END
+  mkdir "$export_dir/other"
+  echo "$export_dir/there *(rw,no_root_squash,insecure)" >"$KC_JOB/exports2"
+  "$bowline" serve --exports "$KC_JOB/exports2" --listen 10.77.0.2 --port 2049 --state-dir "$KC_JOB/state2" \
+    --control "$KC_JOB/control2.sock" &
+  run=${run/0.0.0.0/10.77.0.1}
+fi
 if [ "$kind" = user ]; then
   # for the port mapper, which clients need for locking
   echo 111 >/proc/sys/net/ipv4/ip_unprivileged_port_start

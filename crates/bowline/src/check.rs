@@ -204,7 +204,7 @@ impl Report {
             true => writeln!(out, "{path}"),
             false => writeln!(out, "{path} ({directory})"),
         };
-        for (clients, options) in export_specs::rules_text(&spec.rules, spec.fsid) {
+        for (clients, options) in export_specs::rules_text(&spec.rules, &spec.shared_options()) {
             let _ = writeln!(out, "  to {clients} ({options})");
         }
     }

@@ -8,7 +8,7 @@ use crate::local_addresses::local_addresses;
 use crate::output::UsageError;
 use anyhow::{Context, anyhow, bail};
 use export::exports_file::parse_onto;
-use export::{BuildError, Client, ExportSpec, Fsid, Network, Options, Rule, Source, Squash};
+use export::{BuildError, Client, ExportSpec, Network, Options, Rule, Source, Squash};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr};
@@ -155,6 +155,7 @@ fn spec(dir: &Dir, rules: &[Rule]) -> anyhow::Result<ExportSpec> {
         rules: rules.to_vec(),
         fsid: None,
         mount_point: None,
+        locations: None,
         crossed: false,
     })
 }
@@ -264,9 +265,9 @@ pub fn path_text(path: &[u8]) -> String {
     String::from_utf8_lossy(path).into_owned()
 }
 
-/// Rules as text: clients and options, clients with the same options together. An `fsid=` is written with one
-/// client but applies to the export, so it is printed with all.
-pub fn rules_text(rules: &[Rule], fsid: Option<Fsid>) -> Vec<(String, String)> {
+/// Rules as text: clients and options, clients with the same options together. Options that apply to the export
+/// (`shared`, [`ExportSpec::shared_options`]), which may be written with one client, are printed with all.
+pub fn rules_text(rules: &[Rule], shared: &str) -> Vec<(String, String)> {
     let mut groups: Vec<(String, Vec<&Client>)> = Vec::new();
     for rule in rules {
         let options = rule.options_text();
@@ -277,8 +278,7 @@ pub fn rules_text(rules: &[Rule], fsid: Option<Fsid>) -> Vec<(String, String)> {
     }
     let own = local_addresses();
     let text = |(options, clients): (String, Vec<&Client>)| {
-        let fsid = fsid.map_or_else(String::new, |fsid| format!(",fsid={fsid}"));
-        (clients_text(&clients, &own), options + &fsid)
+        (clients_text(&clients, &own), options + shared)
     };
     groups.into_iter().map(text).collect()
 }
@@ -328,7 +328,7 @@ mod tests {
         assert_eq!(specs[2].path, b"/m");
         let rule = &specs[0].rules[0];
         assert_eq!(rule.client.to_string(), "127.0.0.0/8");
-        assert_eq!(rules_text(&specs[0].rules, None)[0].0, "this machine");
+        assert_eq!(rules_text(&specs[0].rules, "")[0].0, "this machine");
         assert!(rule.options.secure && !rule.options.read_only);
         assert_eq!(rule.options.squash, Squash::Root);
     }
@@ -338,7 +338,7 @@ mod tests {
         for client in ["127.0.0.5", "::1", "127.0.0.0/8"] {
             let line = format!("/x {client}(ro)\n");
             let parsed = parse_onto(Vec::new(), line.as_bytes());
-            assert_eq!(rules_text(&parsed.entries[0].rules, None)[0].0, client);
+            assert_eq!(rules_text(&parsed.entries[0].rules, "")[0].0, client);
         }
     }
 
@@ -390,19 +390,20 @@ mod tests {
                 Some("strict|any") => format!("{}=strict", option.name),
                 Some("none:tls:mtls") => format!("{}=tls:mtls", option.name),
                 Some("sha256:DIGITS") => format!("{}=sha256:{}", option.name, "5a".repeat(32)),
+                Some(value) if value.contains("PATH@HOST") => format!("{}=/a@b", option.name),
                 Some(_) => format!("{}=7", option.name),
             };
             let spec = spec(&written);
-            let shown = rules_text(&spec.rules, spec.fsid);
+            let shown = rules_text(&spec.rules, &spec.shared_options());
             let words: Vec<&str> = shown[0].1.split(',').collect();
-            if (&spec.rules, spec.fsid) != (&plain.rules, plain.fsid) {
+            if (&spec.rules, spec.shared_options()) != (&plain.rules, plain.shared_options()) {
                 // an option that is another name of one is printed as that
                 let name = option.about.strip_prefix("Same as ").unwrap_or(&written);
                 assert!(words.contains(&name), "{written}: {shown:?}");
                 seen.push(option.name);
             }
         }
-        assert_eq!(seen.len(), 23, "{seen:?}");
+        assert_eq!(seen.len(), 25, "{seen:?}");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use crate::buffer_options::{AtomicBufferSizes, BufferSizes};
 use crate::client_rules::{ClientMatch, ClientRules, Rule};
+use crate::fs_locations::FsLocations;
 use crate::handle::{Handle, Key, Sealer};
 use crate::identity::{Identity, IdentityError};
 use crate::options::Options;
@@ -120,6 +121,8 @@ pub struct ExportSpec {
     pub rules: Vec<Rule>,
     /// The path that must be a mount point, else the export is not served (`mountpoint`).
     pub mount_point: Option<PathBuf>,
+    /// Where else the file system is (`refer`, `replicas`).
+    pub locations: Option<Arc<FsLocations>>,
     /// A file system mounted below an export with `crossmnt`, not an entry of the operator's: only clients whose rule has
     /// that option may use it.
     /// the option may use it.
@@ -167,8 +170,14 @@ impl ExportSpec {
             fsid: Some(Fsid::Uuid(derived)),
             rules: self.rules.clone(),
             mount_point: Some(mounted),
+            locations: None,
             crossed: true,
         }
+    }
+
+    /// The options that hold for all clients, as exports(5) writes them, each after a comma: `,fsid=7,refer=/a@b`.
+    pub fn shared_options(&self) -> String {
+        shared_options(self.fsid, self.locations.as_deref())
     }
 
     /// The UUID that the export has or will have.
@@ -228,6 +237,10 @@ pub struct Export {
     pub root_fsid: u64,
     /// A file system below an export with `crossmnt` ([`ExportSpec::crossed`]).
     pub crossed: bool,
+    /// Where else the file system is.
+    pub locations: Option<Arc<FsLocations>>,
+    /// Whether it is absent here for clients of version 4: they are referred to its locations.
+    pub is_referral: bool,
     /// The buffer sizes of its connections, where the rule does not set them.
     buffers: AtomicBufferSizes,
     pub(crate) sealer: Sealer,
@@ -255,6 +268,8 @@ impl Export {
             root_fsid: backend.root_fsid(),
             backend,
             crossed: spec.crossed,
+            locations: spec.locations.clone(),
+            is_referral: spec.locations.as_deref().is_some_and(FsLocations::is_referral),
             buffers: AtomicBufferSizes::default(),
             sealer,
             client_rules: Arc::new(ClientRules::new(spec.rules.clone())),
@@ -344,10 +359,21 @@ impl Export {
         self.rules().iter().map(|rule| rule.client.to_string()).collect()
     }
 
+    /// [`ExportSpec::shared_options`].
+    pub fn shared_options(&self) -> String {
+        shared_options(self.fsid, self.locations.as_deref())
+    }
+
     /// The path for display.
     pub fn path_text(&self) -> String {
         String::from_utf8_lossy(&self.path).into_owned()
     }
+}
+
+fn shared_options(fsid: Option<Fsid>, locations: Option<&FsLocations>) -> String {
+    let fsid = fsid.map(|fsid| format!(",fsid={fsid}")).unwrap_or_default();
+    let locations = locations.map(|locations| format!(",{locations}")).unwrap_or_default();
+    fsid + &locations
 }
 
 /// Whether the client's port must be a privileged one and is not. A certificate replaces a privileged port.

@@ -13,11 +13,13 @@ mod delegate;
 mod export;
 pub mod exports_file;
 mod flavors;
+mod fs_locations;
 mod groups;
 mod handle;
 mod identity;
 mod junctions;
 mod options;
+mod owner_names;
 mod pseudo;
 mod resolver;
 mod squash;
@@ -33,11 +35,15 @@ pub use export::{
     ClientAccess, Export, ExportId, ExportSpec, Fsid, NotMounted, Requester, Source, uuid_text,
 };
 pub use flavors::{Flavor, FlavorList};
+pub use fs_locations::{FsLocation, FsLocations, LocationKind};
 pub use groups::{GroupList, GroupService, UserGroups, UserLookup};
 pub use handle::{Handle, Key, OVERHEAD};
 pub use identity::{Identity, IdentityError, parse_uuid};
 pub use junctions::{CoveredDir, JunctionNames, JunctionSearch};
 pub use options::{ANONYMOUS_ID, Options, Squash};
+pub use owner_names::{
+    IdmapDomain, IdmapDomainError, OwnerKind, OwnerLookup, OwnerNames, OwnerService,
+};
 pub use pseudo::{Pseudo, Root};
 pub use resolver::{NameService, SystemNameService};
 pub use squash::SquashedCred;

@@ -194,6 +194,7 @@ impl Pseudo {
             fsid: None,
             rules: Vec::new(),
             mount_point: None,
+            locations: None,
             crossed: false,
         };
         let backend = Arc::clone(&tree) as Arc<dyn Backend>;

@@ -7,6 +7,7 @@ use crate::groups::{GroupService, UserGroups};
 use crate::handle::{Envelope, Key};
 use crate::identity::{Identity, IdentityError};
 use crate::junctions::{CoveredDir, JunctionNames, JunctionSearch, Junctions};
+use crate::owner_names::{OwnerNames, OwnerService};
 use crate::pseudo::Pseudo;
 use crate::resolver::Resolver;
 use rpc::Certificates;
@@ -256,6 +257,7 @@ impl Table {
                 && old.rules() == spec.rules
                 && old.fsid == spec.fsid
                 && old.crossed == spec.crossed
+                && old.locations == spec.locations
         };
         if let Some(old) = previous.served_as(&uuid, &spec).filter(same) {
             self.exports.push(Arc::clone(old));
@@ -429,6 +431,7 @@ pub type HeldTable<'e> = Held<'e, Table, LongReads>;
 pub struct Exports {
     table: Snapshot<Table, LongReads>,
     users: UserGroups,
+    owner_names: OwnerNames,
     refused: OnceLock<RefusalObserver>,
     certificates: Arc<Certificates>,
 }
@@ -457,6 +460,7 @@ impl Exports {
         Self {
             table: Snapshot::new(table),
             users: UserGroups::default(),
+            owner_names: OwnerNames::default(),
             refused: OnceLock::new(),
             certificates: Arc::default(),
         }
@@ -466,6 +470,12 @@ impl Exports {
     #[must_use]
     pub fn with_group_service(self, service: Box<dyn GroupService>) -> Self {
         Self { users: UserGroups::new(service), ..self }
+    }
+
+    /// The same with another source of the names of owners.
+    #[must_use]
+    pub fn with_owner_service(self, service: Box<dyn OwnerService>) -> Self {
+        Self { owner_names: OwnerNames::new(service), ..self }
     }
 
     /// Sets the observer of refusals; only the first one is used. It must not block.
@@ -485,6 +495,11 @@ impl Exports {
     /// The groups of users, for exports with `manage-gids`.
     pub const fn users(&self) -> &UserGroups {
         &self.users
+    }
+
+    /// The names of owners, for version 4.
+    pub const fn owner_names(&self) -> &OwnerNames {
+        &self.owner_names
     }
 
     /// The client certificates that calls refer to; filled by the transport.

@@ -70,6 +70,13 @@ fn stayed(old: &Export, new: &Export, lines: &mut Vec<String>) {
             new.source
         ));
     }
+    if old.locations != new.locations {
+        let text = |export: &Export| {
+            let locations = export.locations.as_ref();
+            locations.map_or_else(|| "no other locations".to_owned(), ToString::to_string)
+        };
+        lines.push(format!("{path}: {} instead of {}", text(new), text(old)));
+    }
     let same = |a: &Rule, b: &Rule| a.client == b.client && a.certificate == b.certificate;
     for rule in old.rules() {
         if !new.rules().iter().any(|other| same(rule, other)) {

@@ -14,8 +14,8 @@
 use crate::Nfs;
 use export::{
     BufferSize, BufferSizes, ClientAccess, Delegate, Export, ExportId, Exports, FlavorList,
-    GroupList, Handle, HeldTable, Options, RefusedCall, Requester, Rule, SquashedCred, Table,
-    UserLookup,
+    GroupList, Handle, HeldTable, Options, OwnerNames, RefusedCall, Requester, Rule, SquashedCred,
+    Table, UserLookup,
 };
 use rpc::{Blocking, Call, Credential, Peer, SocketBufferSize, SocketBufferSizes};
 use std::cell::Cell;
@@ -270,6 +270,13 @@ impl<'c> Caller<'c> {
         Object { fid, right, export, options, cred, blocking }
     }
 
+    /// The names of owners, if they have names (`idmap-domain`).
+    #[inline]
+    pub fn owner_names(&self) -> Option<&'c OwnerNames> {
+        let names = self.exports.owner_names();
+        if names.is_on() { Some(names) } else { None }
+    }
+
     /// The address and port of the client.
     pub const fn peer(&self) -> &'c Peer {
         self.peer
@@ -508,6 +515,12 @@ impl<'c> Object<'c> {
     /// [`Status::XDev`].
     pub fn check_same_export(&self, other: &Self) -> vfs::Result<()> {
         if self.export.id == other.export.id { Ok(()) } else { Err(Status::XDev) }
+    }
+
+    /// Whether the file system is elsewhere for clients of version 4 (`refer`).
+    #[inline]
+    pub fn is_absent(&self) -> bool {
+        self.export.is_referral
     }
 
     /// Whether file systems mounted below the export are part of it (`crossmnt`).

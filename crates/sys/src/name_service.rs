@@ -193,11 +193,93 @@ pub fn user_named(name: &str, most: usize) -> io::Result<Option<User>> {
     Ok(row.map(|row| User { uid: row.uid, gid: row.gid, groups: row.groups(most) }))
 }
 
+/// The name of a user; `None` if there is no such user, or if its name is not UTF-8.
+///
+/// # Errors
+/// The service did not answer.
+pub fn user_name(uid: u32) -> io::Result<Option<String>> {
+    Ok(row(UserKey::Uid(uid))?.and_then(|row| row.name.into_string().ok()))
+}
+
+/// The id of the user of a name; `None` if there is none.
+///
+/// # Errors
+/// The service did not answer.
+pub fn user_id(name: &str) -> io::Result<Option<u32>> {
+    let Ok(name) = CString::new(name) else { return Ok(None) };
+    Ok(row(UserKey::Name(&name))?.map(|row| row.uid))
+}
+
+/// The name of a group; `None` if there is no such group, or if its name is not UTF-8.
+///
+/// # Errors
+/// The service did not answer.
+pub fn group_name(gid: u32) -> io::Result<Option<String>> {
+    Ok(group_row(GroupKey::Gid(gid))?.and_then(|(name, _)| name.into_string().ok()))
+}
+
+/// The id of the group of a name; `None` if there is none.
+///
+/// # Errors
+/// The service did not answer.
+pub fn group_id(name: &str) -> io::Result<Option<u32>> {
+    let Ok(name) = CString::new(name) else { return Ok(None) };
+    Ok(group_row(GroupKey::Name(&name))?.map(|(_, gid)| gid))
+}
+
 /// What a row of the user database is looked up by.
 #[derive(Clone, Copy)]
 enum UserKey<'a> {
     Uid(u32),
     Name(&'a CStr),
+}
+
+/// What a row of the group database is looked up by.
+#[derive(Clone, Copy)]
+enum GroupKey<'a> {
+    Gid(u32),
+    Name(&'a CStr),
+}
+
+/// Name and id of a group.
+fn group_row(key: GroupKey<'_>) -> io::Result<Option<(CString, u32)>> {
+    let mut room = vec![0 as c_char; ROW_ROOM];
+    loop {
+        // SAFETY: all-zero bytes are a valid group: a number, and null pointers.
+        let mut row: libc::group = unsafe { MaybeUninit::zeroed().assume_init() };
+        let mut found: *mut libc::group = ptr::null_mut();
+        let (result, bytes, len) = (&raw mut row, room.as_mut_ptr(), room.len());
+        let code = match key {
+            // SAFETY: `row`, `room` (of the length given) and `found` outlive the call.
+            GroupKey::Gid(gid) => unsafe {
+                libc::getgrgid_r(gid, result, bytes, len, &raw mut found)
+            },
+            // SAFETY: as above, and `name` ends in NUL.
+            GroupKey::Name(name) => unsafe {
+                libc::getgrnam_r(name.as_ptr(), result, bytes, len, &raw mut found)
+            },
+        };
+        if code == libc::ERANGE && room.len() < ROW_MAX {
+            // a group has as many members as there are users
+            room.resize(room.len().saturating_mul(4), 0);
+            continue;
+        }
+        if found.is_null() {
+            return if is_no_such_row(code) {
+                Ok(None)
+            } else {
+                Err(io::Error::from_raw_os_error(code))
+            };
+        }
+        // SAFETY: the call found a row, so its name is a string in `room`, which still lives.
+        let name = unsafe { CStr::from_ptr(row.gr_name) }.to_owned();
+        return Ok(Some((name, row.gr_gid)));
+    }
+}
+
+/// POSIX lets "no such user or group" be any of these as well as no error at all.
+const fn is_no_such_row(code: c_int) -> bool {
+    matches!(code, 0 | libc::ENOENT | libc::ESRCH | libc::EBADF | libc::EPERM)
 }
 
 /// The fields of a row that are used.
@@ -244,9 +326,7 @@ fn row(key: UserKey<'_>) -> io::Result<Option<UserRow>> {
             continue;
         }
         if found.is_null() {
-            // POSIX lets "no such user" be any of these as well as no error at all
-            let none = [0, libc::ENOENT, libc::ESRCH, libc::EBADF, libc::EPERM];
-            return if none.contains(&code) {
+            return if is_no_such_row(code) {
                 Ok(None)
             } else {
                 Err(io::Error::from_raw_os_error(code))
@@ -260,7 +340,10 @@ fn row(key: UserKey<'_>) -> io::Result<Option<UserRow>> {
 
 #[cfg(test)]
 mod tests {
-    use super::{addresses_of, groups_of, in_netgroup, name_of, user_named};
+    use super::{
+        addresses_of, group_id, group_name, groups_of, in_netgroup, name_of, user_id, user_name,
+        user_named,
+    };
     use std::net::{IpAddr, Ipv4Addr};
 
     #[test]
@@ -280,6 +363,22 @@ mod tests {
         assert_eq!((root.uid, root.gid, root.groups.contains(&0)), (0, 0, true));
         assert_eq!(user_named("no such user", 64).unwrap(), None);
         assert_eq!(user_named("root\0", 64).unwrap(), None);
+    }
+
+    #[test]
+    fn users_and_groups_have_names_and_ids() {
+        assert_eq!(user_name(0).unwrap().as_deref(), Some("root"));
+        assert_eq!((user_id("root").unwrap(), user_id("no such user").unwrap()), (Some(0), None));
+        assert_eq!(group_name(0).unwrap().as_deref(), Some("root"));
+        assert_eq!(
+            (group_id("root").unwrap(), group_id("no such group").unwrap()),
+            (Some(0), None)
+        );
+        assert_eq!(
+            (user_name(4_000_000_123).unwrap(), group_name(4_000_000_123).unwrap()),
+            (None, None)
+        );
+        assert_eq!((user_id("root\0").unwrap(), group_id("root\0").unwrap()), (None, None));
     }
 
     #[test]

@@ -128,7 +128,7 @@ impl Control for ServerControl {
         let table = self.parts.exports.load();
         let row = |export: &Arc<export::Export>| {
             let used = snapshot.exports.iter().find(|row| row.index == export.index);
-            let rules = export_specs::rules_text(export.rules(), export.fsid);
+            let rules = export_specs::rules_text(export.rules(), &export.shared_options());
             let rule = |(clients, options)| RuleRow { clients, options };
             let refused = self.refusals.of_export(export.index);
             ExportRow {
@@ -531,7 +531,7 @@ impl ServerControl {
 
 /// An export that is not served now.
 fn waiting_row(export: &WaitingExport) -> ExportRow {
-    let rules = export_specs::rules_text(&export.spec.rules, export.spec.fsid);
+    let rules = export_specs::rules_text(&export.spec.rules, &export.spec.shared_options());
     ExportRow {
         path: export_specs::path_text(&export.spec.path),
         directory: export.spec.source.to_string(),

@@ -141,6 +141,7 @@ mod tests {
             fsid: None,
             rules: vec![Rule::new(Client::Anyone, options)],
             mount_point: None,
+            locations: None,
             crossed: false,
         }
     }

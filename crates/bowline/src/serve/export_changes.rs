@@ -62,6 +62,7 @@ pub fn add(specs: &mut Vec<ExportSpec>, new: ExportSpec) -> anyhow::Result<()> {
         }
     }
     known.fsid = new.fsid.or(known.fsid);
+    known.locations = new.locations.or_else(|| known.locations.take());
     known.mount_point = new.mount_point.or_else(|| known.mount_point.take());
     Ok(())
 }

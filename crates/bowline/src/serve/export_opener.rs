@@ -222,6 +222,7 @@ mod tests {
             source: Source::scheme("mem", name),
             fsid: None,
             mount_point: None,
+            locations: None,
             crossed: false,
             rules: Vec::new(),
         };

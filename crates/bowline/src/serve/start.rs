@@ -344,6 +344,7 @@ impl Programs {
         nfs.set_outbound(Arc::clone(outbound) as Arc<dyn Outbound>);
         nfs.settings.set_versions(&config.values.versions);
         nfs.settings.set_delegations(config.values.delegations);
+        nfs.exports.owner_names().set_domain(&config.values.idmap_domain);
         nfs.v4.set_session_slots(config.values.session_slots.count());
         nfs.settings.max_read.store(config.values.max_read.0.bytes(), Relaxed);
         nfs.settings.max_write.store(config.values.max_write.0.bytes(), Relaxed);

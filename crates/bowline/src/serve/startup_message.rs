@@ -142,7 +142,7 @@ pub fn print(control: &ServerControl, listen: &ListenAddresses, metrics: Option<
         path: export.path_text(),
         version_4_path: version_4_path(export),
         directory: export.source.to_string(),
-        rules: export_specs::rules_text(export.rules(), export.fsid),
+        rules: export_specs::rules_text(export.rules(), &export.shared_options()),
     };
     let message = StartupMessage {
         listen: listen.clone(),

@@ -15,7 +15,7 @@ use crate::logging::LogLevel;
 use crate::memory_shares::MemoryShares;
 use crate::output::error_text;
 use crate::serve::parts::ServerParts;
-use export::Delegate;
+use export::{Delegate, IdmapDomain};
 use gss::krb5::{Keytab, PrincipalsFile, Sealing};
 use nfs::nlm::LocalLocks;
 use nfs::nsm::NsmMode;
@@ -250,6 +250,22 @@ settings! {
                  that has more than the setting allows is told to use fewer, and loses the others when it does. When new \
                  sessions find too few left of the 131,072 slots of all sessions, those that have grown give back what \
                  they have grown by.",
+    }
+    idmap_domain: IdmapDomain {
+        key: "idmap-domain",
+        values: "off|DOMAIN",
+        default: IdmapDomain::Off,
+        default_text: None,
+        apply: Some(|parts, domain, _| { parts.nfs.exports.owner_names().set_domain(domain); Ok(Vec::new()) }),
+        help: "domain by which NFSv4 names users and groups, instead of their numbers",
+        manual: "With off, owners are numbers in both directions, as Linux clients with AUTH_SYS and the kernel's server \
+                 use them. With a domain, a user or group that this machine's name services (nsswitch.conf) know is \
+                 NAME@DOMAIN, others are numbers; clients may send either, and a name that is not known here is refused \
+                 (NFS4ERR_BADOWNER). It must be the Domain in the idmapd.conf(5) of clients, which show users that they \
+                 do not know as nobody. The calls themselves go on to carry numbers with AUTH_SYS: names do not make \
+                 a user who has another number on the client the same user. Answers of the name services are used for \
+                 five minutes. Clients show names that they have looked at until their own caches are empty \
+                 (nfsidmap -c).",
     }
     delegations: Delegate {
         key: "delegations",

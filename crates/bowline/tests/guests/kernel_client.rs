@@ -122,6 +122,23 @@ fn crossing_over_version_4() {
     guest("crossing --set versions=2,3,4.1", "crossing", "vers=4.1,actimeo=1", 240);
 }
 
+/// Owners are names of a domain.
+#[test]
+fn owners_have_names() {
+    guest("names", "names", "vers=4.1,actimeo=1", 240);
+}
+
+/// Exports that another server has.
+#[test]
+fn referrals_are_followed() {
+    guest("referral", "referrals", "vers=4.1,actimeo=1", 240);
+}
+
+#[test]
+fn referrals_are_followed_over_version_4_0() {
+    guest("referral", "referrals", "vers=4.0,actimeo=1", 240);
+}
+
 #[test]
 fn objects_over_version_4() {
     guest("ext4 --set versions=2,3,4.1", "objects", "vers=4.1", 240);

@@ -21,6 +21,7 @@ use std::fmt;
 use std::net::Ipv4Addr;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 pub use options::{EXPORT_OPTIONS, ExportOption};
 pub use print::{line, print};
@@ -161,6 +162,7 @@ fn read_line(first: &Word, rest: &[Word], parsed: &mut Parsed) {
             rules: Vec::new(),
             fsid: None,
             mount_point: None,
+            locations: None,
             crossed: false,
         },
     };
@@ -295,6 +297,13 @@ fn add(
         }
         (None, mount_point) => spec.mount_point = mount_point,
         (Some(_), _) => {}
+    }
+    if spec.rules.is_empty() {
+        spec.locations = set.locations.clone().map(Arc::new);
+    } else if spec.locations.as_deref() != set.locations.as_ref() {
+        let text =
+            "refer and replicas hold for the whole export: write the same for each of its clients";
+        return parsed.error(word, 0, text);
     }
     spec.rules.push(set.rule(client));
 }

@@ -9,6 +9,7 @@ use crate::buffer_options::BufferSize;
 use crate::client_rules::Rule;
 use crate::clients::Client;
 use crate::export::Fsid;
+use crate::fs_locations::{FsLocations, LocationKind};
 use crate::identity::parse_uuid;
 use crate::options::Options;
 use crate::xprtsec::{CertificatePattern, XprtsecModes};
@@ -29,6 +30,8 @@ pub struct OptionSet {
     pub fsid: Option<Fsid>,
     /// `mountpoint`.
     pub mount_point: Option<MountPoint>,
+    /// `refer=` or `replicas=`.
+    pub locations: Option<FsLocations>,
 }
 
 /// The required mount point of an export.
@@ -158,10 +161,11 @@ const fn nothing(name: &'static str, about: &'static str) -> ExportOption {
 const TREE: &str = "filehandles are authenticated, and not checked against the tree: a file that is moved out of the \
                     export remains accessible through its filehandle";
 const GATHERED: &str = "writes are gathered by the page cache";
+const LOCATIONS: &str = "PATH@HOST[+HOST]...[:PATH@HOST[+HOST]...]...";
 const ONLY: &str = "the only behaviour of this version";
 
 /// All options.
-pub const EXPORT_OPTIONS: [ExportOption; 42] = [
+pub const EXPORT_OPTIONS: [ExportOption; 44] = [
     access("ro", "Read-only; the default", |access| access.read_only = true),
     access("rw", "Clients may read and write", |access| access.read_only = false),
     switch("sync", "Replies are sent after changes are on disk; the default", |set| {
@@ -331,6 +335,19 @@ pub const EXPORT_OPTIONS: [ExportOption; 42] = [
     ),
     switch("hide", "The opposite of nohide; the default", |set| set.options.nohide = false),
     valued(
+        ("refer", LOCATIONS),
+        "The export is elsewhere: clients of version 4 that come to it mount the path on one of these hosts instead, in \
+         order of preference. An IPv6 address is written in brackets. The directory must exist; clients of versions 2 \
+         and 3 use it itself. Holds for all clients of the export",
+        |set, value| locations(set, LocationKind::Referral, value),
+    ),
+    valued(
+        ("replicas", LOCATIONS),
+        "Clients of version 4 that ask where else the export is get these locations, written as for refer. Nothing is \
+         replicated by this server. Holds for all clients of the export",
+        |set, value| locations(set, LocationKind::Replicas, value),
+    ),
+    valued(
         ("utf8", "strict|any"),
         "strict: version 4 refuses names that are not UTF-8; any (the default): names are arbitrary bytes",
         |set, value| {
@@ -394,7 +411,7 @@ impl OptionSet {
 /// The error about an option that is not in the table.
 fn unknown_option(name: &[u8], shown: &str) -> String {
     match name {
-        b"refer" | b"replicas" | b"pnfs" | b"security_label" | b"nordirplus" => {
+        b"pnfs" | b"security_label" | b"nordirplus" => {
             format!("{shown} is not supported by this version: remove it")
         }
         _ => match nearest_name(name, EXPORT_OPTIONS.iter().map(|option| option.name)) {
@@ -411,6 +428,19 @@ fn mount_point(set: &mut OptionSet, value: &[u8]) -> Result<Option<String>, Stri
         Some(b'/') => MountPoint::Other(PathBuf::from(OsString::from_vec(value.to_vec()))),
         Some(_) => return Err("write the full path of the mount point".to_owned()),
     });
+    Ok(None)
+}
+
+/// The locations of `refer` or `replicas`.
+fn locations(
+    set: &mut OptionSet,
+    kind: LocationKind,
+    value: &[u8],
+) -> Result<Option<String>, String> {
+    if set.locations.as_ref().is_some_and(|known| known.kind != kind) {
+        return Err("an export has either refer or replicas".to_owned());
+    }
+    set.locations = Some(FsLocations::parse(kind, value)?);
     Ok(None)
 }
 

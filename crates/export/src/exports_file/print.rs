@@ -9,9 +9,9 @@ pub fn print(spec: &ExportSpec) -> Vec<u8> {
     let mut line = Vec::new();
     push_escaped(&mut line, &spec.path);
     for rule in &spec.rules {
-        let fsid = spec.fsid.map(|fsid| format!(",fsid={fsid}")).unwrap_or_default();
-        let text = format!(" {}({}{fsid}", rule.client, rule.options_text());
+        let text = format!(" {}({}", rule.client, rule.options_text());
         line.extend_from_slice(text.as_bytes());
+        push_escaped(&mut line, spec.shared_options().as_bytes());
         if let Some(mount_point) = &spec.mount_point {
             line.extend_from_slice(b",mountpoint=");
             push_escaped(&mut line, mount_point.as_os_str().as_bytes());

@@ -6,11 +6,13 @@ use crate::client_rules::Rule;
 use crate::clients::Client;
 use crate::delegate::Delegate;
 use crate::export::{ExportSpec, Fsid, Source};
+use crate::fs_locations::{FsLocations, LocationKind};
 use crate::options::{Options, Squash};
 use crate::xprtsec::{CertificatePattern, XprtsecModes};
 use proptest::prelude::*;
 use rpc::{AuthSys, Credential};
 use std::os::unix::ffi::OsStringExt;
+use std::sync::Arc;
 use vfs::Durability;
 
 #[test]
@@ -64,6 +66,9 @@ fn every_option_of_the_table_is_parsed_as_documented() {
             Some("PATH") => format!("{}=/mnt", option.name),
             Some(value) if value.contains("FLAVOUR") => format!("{}=sys", option.name),
             Some("strict|any") => format!("{}=strict", option.name),
+            Some(value) if value.contains("PATH@HOST") => {
+                format!("{}=/a@b+c:/d@[::1]", option.name)
+            }
             Some("off|read") => format!("{}=read", option.name),
             Some("none:tls:mtls") => format!("{}=mtls:tls", option.name),
             Some("sha256:DIGITS") => format!("{}=sha256:{}", option.name, "5a".repeat(32)),
@@ -99,6 +104,20 @@ fn certificate_options_require_a_client_by_address() {
 }
 
 #[test]
+fn locations_hold_for_all_clients_of_an_export() {
+    let parsed =
+        parse(b"/a h1(ro,refer=/x@s) h2(refer=/x@s)\n/b -replicas=/b@s+t * h3(rw)\n/c *\n");
+    assert_eq!(parsed.errors, []);
+    let shared: Vec<String> = parsed.entries.iter().map(ExportSpec::shared_options).collect();
+    assert_eq!(shared, [",refer=/x@s", ",replicas=/b@s+t", ""]);
+    let parsed =
+        parse(b"/a h1(refer=/x@s) h2(ro)\n/b * h(refer=/x@s)\n/c h(refer=/x@s) *(refer=/x@t)\n");
+    let places: Vec<_> = parsed.errors.iter().map(|error| (error.line, error.column)).collect();
+    assert_eq!(places, [(1, 19), (2, 6), (3, 18)]);
+    assert!(parsed.errors.iter().all(|error| error.text.contains("the whole export")));
+}
+
+#[test]
 fn unsupported_options_are_errors_with_the_reason() {
     for (option, told) in [
         ("sec=spkm3", "none of these security flavours is served"),
@@ -111,7 +130,9 @@ fn unsupported_options_are_errors_with_the_reason() {
         ("tls-fingerprint=ab", "sha256:"),
         ("mp=x", "full path"),
         ("no_rootsquash", "did you mean no_root_squash?"),
-        ("refer=/a@b", "not supported by this version"),
+        ("refer=b:/a", "PATH@HOST"),
+        ("refer=/a@b,replicas=/a@b", "either refer or replicas"),
+        ("replicas=/a", "PATH@HOST"),
         ("pnfs", "not supported by this version"),
         ("anonuid", "requires a value"),
         ("anonuid=-1", "not a user id"),
@@ -470,6 +491,14 @@ fn any_mount_point() -> impl Strategy<Value = Option<std::path::PathBuf>> {
     proptest::option::of(r#"/[a-z \\#\"]{0,9}"#.prop_map(std::path::PathBuf::from))
 }
 
+fn any_locations() -> impl Strategy<Value = Option<Arc<FsLocations>>> {
+    let kind = prop_oneof![Just(LocationKind::Referral), Just(LocationKind::Replicas)];
+    let some =
+        (kind, "/([a-z @#]{0,4}/){0,2}[a-z]@(s[12]|10[.]0[.]0[.]1|\\[::1\\])([+]t){0,2}(:/a@b)?")
+            .prop_map(|(kind, text)| FsLocations::parse(kind, text.as_bytes()).unwrap());
+    proptest::option::of(some.prop_map(Arc::new))
+}
+
 fn any_spec() -> impl Strategy<Value = ExportSpec> {
     let name = proptest::collection::vec(1u8.., 1..9);
     let name = name
@@ -485,7 +514,8 @@ fn any_spec() -> impl Strategy<Value = ExportSpec> {
         any::<u32>().prop_map(|n| Some(Fsid::Number(n))),
         any::<[u8; 16]>().prop_map(|uuid| Some(Fsid::Uuid(uuid))),
     ];
-    (path, rules, fsid, any_mount_point()).prop_map(|(path, rules, fsid, mount_point)| {
+    (path, rules, fsid, any_mount_point(), any_locations()).prop_map(|row| {
+        let (path, rules, fsid, mount_point, locations) = row;
         let path: Vec<u8> = path;
         let mut spec = ExportSpec {
             source: Source::Directory(std::ffi::OsString::from_vec(path.clone()).into()),
@@ -493,6 +523,7 @@ fn any_spec() -> impl Strategy<Value = ExportSpec> {
             fsid,
             rules: Vec::new(),
             mount_point,
+            locations,
             crossed: false,
         };
         for (client, options, others, is_certified) in rules {

@@ -24,6 +24,7 @@ fn spec(path: &str, clients: &[&str]) -> ExportSpec {
         source: Source::scheme("mem", ""),
         fsid: None,
         mount_point: None,
+        locations: None,
         crossed: false,
         rules: clients.iter().map(rule).collect(),
     }

@@ -1,11 +1,12 @@
 //! The attribute `acl` (RFC 8881 §6.2.1): a POSIX ACL as NFSv4 entries, and the other way round.
 //!
-//! Owners are numbers, as in the attribute `owner`. What the mapping does and refuses is in [`vfs::acl4`].
+//! Owners are written as in the attribute `owner`. What the mapping does and refuses is in [`vfs::acl4`].
 
-use super::owner::{decimal, id};
+use super::owner::Owners;
 use super::status::Failed;
 use crate::object::Object;
 use crate::verbs;
+use export::OwnerKind;
 use proto::layout::Bytes;
 use proto::nfs4::{AclValue, Nfsace4, Nfsstat4, acetype};
 use vfs::acl::Acl;
@@ -30,21 +31,23 @@ pub(super) fn of(object: &Object<'_>) -> vfs::Result<Vec<Ace>> {
 }
 
 /// Appends the value.
-pub(super) fn put(aces: &[Ace], w: &mut Writer) {
+pub(super) fn put(aces: &[Ace], owners: Owners<'_>, w: &mut Writer) {
     w.u32(u32::try_from(aces.len()).unwrap_or(u32::MAX));
     for ace in aces {
-        let mut digits = [0; 10];
-        let who: &[u8] = match ace.who {
-            AceWho::Owner => b"OWNER@",
-            AceWho::Group => b"GROUP@",
-            AceWho::Everyone => b"EVERYONE@",
-            AceWho::User(id) | AceWho::NamedGroup(id) => decimal(id, &mut digits),
-        };
         let kind = match ace.kind {
             AceKind::Allow => acetype::ALLOW,
             AceKind::Deny => acetype::DENY,
         };
-        w.put(&Nfsace4 { kind, flags: ace.flags, mask: ace.mask, who: Bytes(who) });
+        let mut put = |who: &[u8]| {
+            w.put(&Nfsace4 { kind, flags: ace.flags, mask: ace.mask, who: Bytes(who) });
+        };
+        match ace.who {
+            AceWho::Owner => put(b"OWNER@"),
+            AceWho::Group => put(b"GROUP@"),
+            AceWho::Everyone => put(b"EVERYONE@"),
+            AceWho::User(id) => owners.with_text(OwnerKind::User, id, put),
+            AceWho::NamedGroup(id) => owners.with_text(OwnerKind::Group, id, put),
+        }
     }
 }
 
@@ -52,11 +55,11 @@ pub(super) fn put(aces: &[Ace], w: &mut Writer) {
 ///
 /// # Errors
 /// NFS4ERR_ATTRNOTSUPP for entries that neither allow nor deny; NFS4ERR_BADOWNER.
-pub(super) fn parse(value: &AclValue<'_>) -> Result<Vec<Ace>, Failed> {
-    value.iter().map(|wire| ace(&wire)).collect()
+pub(super) fn parse(value: &AclValue<'_>, owners: Owners<'_>) -> Result<Vec<Ace>, Failed> {
+    value.iter().map(|wire| ace(&wire, owners)).collect()
 }
 
-fn ace(wire: &Nfsace4<'_>) -> Result<Ace, Failed> {
+fn ace(wire: &Nfsace4<'_>, owners: Owners<'_>) -> Result<Ace, Failed> {
     let kind = match wire.kind {
         acetype::ALLOW => AceKind::Allow,
         acetype::DENY => AceKind::Deny,
@@ -67,8 +70,10 @@ fn ace(wire: &Nfsace4<'_>) -> Result<Ace, Failed> {
         b"OWNER@" => AceWho::Owner,
         b"GROUP@" => AceWho::Group,
         b"EVERYONE@" => AceWho::Everyone,
-        name if wire.flags & flag::IDENTIFIER_GROUP != 0 => AceWho::NamedGroup(id(name)?),
-        name => AceWho::User(id(name)?),
+        name if wire.flags & flag::IDENTIFIER_GROUP != 0 => {
+            AceWho::NamedGroup(owners.find(OwnerKind::Group, name)?)
+        }
+        name => AceWho::User(owners.find(OwnerKind::User, name)?),
     };
     Ok(Ace { kind, flags: wire.flags, mask: wire.mask, who })
 }

@@ -1,12 +1,12 @@
 //! Attributes on the wire (RFC 8881 §5): which are supported, and their values.
 
 use super::frame::Frame;
-use super::owner::put_id;
+use super::owner::Owners;
 use super::quota_attrs::{self, QuotaSpace};
 use super::status::Failed;
-use super::{acl, attr_sets, usual_attrs};
+use super::{acl, attr_sets, fs_locations, usual_attrs};
 use crate::object::Object;
-use export::Export;
+use export::{Export, OwnerKind};
 use proto::nfs4::{ATTRS, Bitmap4, ChangeInfo4, FileType4, Nfsstat4, attr as a};
 use vfs::acl4::Ace;
 use vfs::{Attr, Change, ChangeKind, Fid, FileType, Limits, StatFs, Time, Want};
@@ -37,6 +37,7 @@ pub(super) const SUPPORTED: Bitmap4 = Bitmap4::of(&[
     a::FILES_AVAIL,
     a::FILES_FREE,
     a::FILES_TOTAL,
+    a::FS_LOCATIONS,
     a::HOMOGENEOUS,
     a::MAXFILESIZE,
     a::MAXLINK,
@@ -127,6 +128,8 @@ pub(super) struct Facts<'a> {
     pub acl: Option<&'a [Ace]>,
     /// What quotas leave, if asked for.
     pub quota: QuotaSpace,
+    /// How owners are written.
+    pub owners: Owners<'a>,
     /// The file id of the directory that the object covers, or its own.
     pub mounted_on: u64,
     /// Of the file system, if asked for.
@@ -144,6 +147,8 @@ pub(super) struct Shared {
     pub exclusive: Bitmap4,
     pub limits: Option<Limits>,
     pub space: Option<StatFs>,
+    /// The value of `fs_locations`, if asked for.
+    pub locations: Vec<u8>,
     pub lease_s: u32,
     pub max_read: u32,
     pub max_write: u32,
@@ -162,6 +167,7 @@ impl Shared {
             exclusive: Bitmap4::NONE,
             limits: None,
             space: None,
+            locations: Vec::new(),
             lease_s: 0,
             max_read: 0,
             max_write: 0,
@@ -194,6 +200,10 @@ impl Shared {
             },
             limits: asked.meets(&LIMITS).then(|| backend.limits()),
             space,
+            locations: match asked.has(a::FS_LOCATIONS) {
+                true => fs_locations::value(frame, object.export()),
+                false => Vec::new(),
+            },
             lease_s: u32::try_from(lease_s).unwrap_or(u32::MAX),
             max_read: frame.nfs.settings.read_max(transport),
             max_write: frame.nfs.settings.write_max(transport),
@@ -230,14 +240,17 @@ pub(super) fn put(
         &own
     };
     let mounted_on = match given.has(a::MOUNTED_ON_FILEID) {
-        true => mounted_on(frame, object, attr),
+        true => mounted_on(frame, object, attr.fileid),
         false => attr.fileid,
     };
     let aces = if given.has(a::ACL) { Some(acl::of(object)?) } else { None };
+    let owners = Owners::of(frame.caller);
+    owners.prepare(attr);
     let facts = Facts {
         fid: &object.fid,
         attr,
         export: object.export(),
+        owners,
         acl: aces.as_deref(),
         quota,
         mounted_on,
@@ -247,17 +260,17 @@ pub(super) fn put(
     Ok(())
 }
 
-/// The file id of the directory that an object covers: for the root of an export that of its node.
-pub(super) fn mounted_on(frame: &Frame<'_>, object: &Object<'_>, attr: &Attr) -> u64 {
+/// The file id of the directory that an object covers: for the root of an export that of its node, else its own.
+pub(super) fn mounted_on(frame: &Frame<'_>, object: &Object<'_>, own: u64) -> u64 {
     let export = object.export();
     if object.fid != export.backend.root() {
-        return attr.fileid;
+        return own;
     }
     let table = frame.caller.table();
     if let Some(covered) = table.covered_dir(export).and_then(|(_, dir)| dir.covered_fileid) {
         return covered;
     }
-    table.pseudo().covered_fileid(export, table.exports()).unwrap_or(attr.fileid)
+    table.pseudo().covered_fileid(export, table.exports()).unwrap_or(own)
 }
 
 /// Appends `fattr4` with these attributes, all of which are supported.
@@ -266,7 +279,7 @@ pub(super) fn put_facts(facts: &Facts<'_>, given: &Bitmap4, reply: &mut Writer) 
     let len = reply.mark();
     reply.u32(0);
     let values = reply.mark();
-    if usual_attrs::are_usual(given) {
+    if facts.owners.are_numbers() && usual_attrs::are_usual(given) {
         usual_attrs::put(facts, given, reply);
     } else {
         for number in given.iter() {
@@ -289,7 +302,7 @@ fn put_value(facts: &Facts<'_>, number: u32, w: &mut Writer) {
         a::SIZE => w.u64(attr.size),
         // there are no named attributes
         a::NAMED_ATTR => w.u32(0),
-        a::ACL => acl::put(facts.acl.unwrap_or_default(), w),
+        a::ACL => acl::put(facts.acl.unwrap_or_default(), facts.owners, w),
         // ACL4_SUPPORT_ALLOW_ACL, ACL4_SUPPORT_DENY_ACL
         a::ACLSUPPORT => w.u32(if shared.has_acls { 3 } else { 0 }),
         a::FSID => put_fsid(export, attr.fsid, shared.is_pseudo, w),
@@ -305,12 +318,13 @@ fn put_value(facts: &Facts<'_>, number: u32, w: &mut Writer) {
             w.opaque_within(bytes, len);
         }
         a::FILEID => w.u64(attr.fileid),
+        a::FS_LOCATIONS => w.raw(&shared.locations),
         a::MAXREAD => w.u64(shared.max_read.into()),
         a::MAXWRITE => w.u64(shared.max_write.into()),
         a::MODE => w.u32(u32::from(attr.mode) & 0o7777),
         a::NUMLINKS => w.u32(attr.nlink),
-        a::OWNER => put_id(attr.uid, w),
-        a::OWNER_GROUP => put_id(attr.gid, w),
+        a::OWNER => facts.owners.put(OwnerKind::User, attr.uid, w),
+        a::OWNER_GROUP => facts.owners.put(OwnerKind::Group, attr.gid, w),
         a::QUOTA_AVAIL_HARD => w.u64(facts.quota.avail_hard.unwrap_or_default()),
         a::QUOTA_AVAIL_SOFT => w.u64(facts.quota.avail_soft.unwrap_or_default()),
         a::QUOTA_USED => w.u64(facts.quota.used.unwrap_or_default()),

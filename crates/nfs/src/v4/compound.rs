@@ -7,6 +7,7 @@
 //! each alone. At the end the reply is kept in the slot if the client asked for it, and also if it is short and something
 //! was changed: a retry of CREATE is then answered rightly even by clients that do not ask.
 
+use super::absent;
 use super::arrived_write::ArrivedWrite;
 use super::frame::{Frame, keeps_fetched, principal_of};
 use super::minor0;
@@ -305,6 +306,11 @@ fn check(
     {
         // it came with a flavour that the export does not accept
         return Err(Failed::File(Status::Acces));
+    }
+    if let Some(place) = &frame.current
+        && place.object.is_absent()
+    {
+        absent::check(number, frame.minor)?;
     }
     let (room, too_big) = frame.room(reply);
     if room < row.most as usize { Err(too_big.into()) } else { Ok(row) }

@@ -22,7 +22,7 @@ pub(super) fn create<'f>(
         return Err(Nfsstat4::BadType.into());
     }
     name::check(name.0, frame.object()?)?;
-    let wanted = settable_attrs::parse(frame.minor, &attrs)?.of_new(dir)?;
+    let wanted = settable_attrs::parse(frame, &attrs)?.of_new(dir)?;
     let acls = acl::of_new(dir, wanted.acl(), file_type(&what))?;
     let set = wanted.set;
     let name = name.0;

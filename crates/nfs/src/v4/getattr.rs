@@ -1,5 +1,6 @@
 //! GETATTR (RFC 8881 §18.7).
 
+use super::absent;
 use super::attr;
 use super::delegation;
 use super::frame::Frame;
@@ -17,6 +18,9 @@ pub(super) fn getattr<'f>(
     attr::check_readable(&attrs)?;
     delegation::check_not_lost(frame, args.rest())?;
     let object = frame.object()?;
+    if object.is_absent() {
+        return absent::put(frame, object, &attrs, reply);
+    }
     let want = attr::want(&attrs);
     let asked;
     let found = if let Some(attr) = frame.fetched(want) {

@@ -8,6 +8,7 @@
 //!
 //! Invariant: GETATTR, LOOKUP, ACCESS, READ and WRITE inside a COMPOUND take no lock and allocate nothing.
 
+mod absent;
 mod access;
 mod acl;
 mod arrived_write;
@@ -23,6 +24,7 @@ mod delegation;
 mod exchange_id;
 mod filehandles;
 mod frame;
+mod fs_locations;
 mod getattr;
 mod link;
 mod lock;

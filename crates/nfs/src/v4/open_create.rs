@@ -39,21 +39,21 @@ pub(super) fn open_or_create<'f>(
 ) -> Result<OpenedFile, Failed> {
     match how {
         Createhow4::Guarded(attrs) => {
-            let wanted = settable_attrs::parse(frame.minor, &attrs)?.of_new(dir)?;
+            let wanted = settable_attrs::parse(frame, &attrs)?.of_new(dir)?;
             let acls = acl::of_new(dir, wanted.acl(), FileType::Regular)?;
             let set = wanted.set;
             let made = verbs::create(dir, name, Ok(Create::Guarded(set)))?;
             open_made(frame, dir, &made, owner, mode, (wanted.mask(), acls.as_ref()))
         }
         Createhow4::Unchecked(attrs) => {
-            unchecked(frame, dir, name, owner, mode, settable_attrs::parse(frame.minor, &attrs)?)
+            unchecked(frame, dir, name, owner, mode, settable_attrs::parse(frame, &attrs)?)
         }
         Createhow4::Exclusive(verifier) => {
             exclusive(frame, dir, name, owner, mode, (verifier, Settable::default()))
         }
         Createhow4::Exclusive41(verifier, attrs) => {
             if !attr_sets::of_minor(frame.minor).and(&EXCLUSIVE).covers(&attrs.mask) {
-                settable_attrs::parse(frame.minor, &attrs)?;
+                settable_attrs::parse(frame, &attrs)?;
                 return Err(Nfsstat4::Inval.into());
             }
             exclusive(
@@ -62,7 +62,7 @@ pub(super) fn open_or_create<'f>(
                 name,
                 owner,
                 mode,
-                (verifier, settable_attrs::parse(frame.minor, &attrs)?.of_new(dir)?),
+                (verifier, settable_attrs::parse(frame, &attrs)?.of_new(dir)?),
             )
         }
     }

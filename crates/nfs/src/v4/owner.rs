@@ -1,9 +1,90 @@
-//! Owners on the wire (RFC 8881 §5.9): users and groups are their numbers in decimal digits. There are no names yet.
+//! Owners on the wire (RFC 8881 §5.9): users and groups are their numbers in decimal digits, or `name@domain` where a
+//! domain is set (`idmap-domain`) and this machine knows a name. Digits are taken in any case.
 
 use super::status::Failed;
+use crate::object::Caller;
+use export::{OwnerKind, OwnerLookup, OwnerNames};
 use proto::nfs4::Nfsstat4;
-use vfs::NO_ID;
+use rpc::Blocking;
+use vfs::{Attr, NO_ID};
 use xdr::Writer;
+
+/// How owners are written and read in a call: by their names as well, if there are any.
+#[derive(Clone, Copy)]
+pub(super) struct Owners<'c>(Option<(&'c OwnerNames, &'c dyn Blocking)>);
+
+impl<'c> Owners<'c> {
+    /// By their numbers only.
+    #[cfg(test)]
+    pub const NUMBERS: Self = Self(None);
+
+    /// Those of a call.
+    #[inline]
+    pub fn of(caller: &Caller<'c>) -> Self {
+        Self(caller.owner_names().map(|names| (names, caller.blocking())))
+    }
+
+    /// Whether they are written as numbers.
+    #[inline]
+    pub const fn are_numbers(self) -> bool {
+        self.0.is_none()
+    }
+
+    /// Asks for the names of an object's owners, which are written next.
+    #[inline]
+    pub fn prepare(self, attr: &Attr) {
+        if !self.are_numbers() {
+            self.ask(OwnerKind::User, attr.uid);
+            self.ask(OwnerKind::Group, attr.gid);
+        }
+    }
+
+    #[cold]
+    fn ask(self, kind: OwnerKind, id: u32) {
+        if let Some((names, blocking)) = self.0 {
+            names.prepare(kind, id, || blocking.will_block());
+        }
+    }
+
+    /// Appends an owner, whose name was asked for.
+    pub fn put(self, kind: OwnerKind, id: u32, w: &mut Writer) {
+        match self.0 {
+            None => put_id(id, w),
+            Some((names, _)) => names.with_name(kind, id, |name| match name {
+                Some(name) => w.opaque(name),
+                None => put_id(id, w),
+            }),
+        }
+    }
+
+    /// Passes the text of an owner on; asks for its name.
+    pub fn with_text(self, kind: OwnerKind, id: u32, work: impl FnOnce(&[u8])) {
+        let mut digits = [0; 10];
+        let number = decimal(id, &mut digits);
+        match self.0 {
+            None => work(number),
+            Some((names, _)) => {
+                self.ask(kind, id);
+                names.with_name(kind, id, |name| work(name.unwrap_or(number)));
+            }
+        }
+    }
+
+    /// The user or group of a text.
+    ///
+    /// # Errors
+    /// NFS4ERR_BADOWNER, NFS4ERR_INVAL if it is empty, NFS4ERR_DELAY if the name services do not answer.
+    pub fn find(self, kind: OwnerKind, text: &[u8]) -> Result<u32, Failed> {
+        let Some((names, blocking)) = self.0.filter(|_| text.contains(&b'@')) else {
+            return id(text);
+        };
+        match names.find(kind, text, || blocking.will_block()) {
+            OwnerLookup::Id(id) if id != NO_ID => Ok(id),
+            OwnerLookup::Id(_) | OwnerLookup::NoSuchOwner => Err(Nfsstat4::BadOwner.into()),
+            OwnerLookup::NoAnswer => Err(Nfsstat4::Delay.into()),
+        }
+    }
+}
 
 /// An owner or group: its number in decimal digits (RFC 8881 §5.9).
 pub(super) fn put_id(id: u32, w: &mut Writer) {
@@ -27,7 +108,7 @@ pub(super) fn put_id(id: u32, w: &mut Writer) {
 }
 
 /// A number in decimal digits.
-pub(super) fn decimal(id: u32, digits: &mut [u8; 10]) -> &[u8] {
+fn decimal(id: u32, digits: &mut [u8; 10]) -> &[u8] {
     let mut rest = id;
     let mut len = 0;
     for place in digits.iter_mut().rev() {
@@ -42,11 +123,11 @@ pub(super) fn decimal(id: u32, digits: &mut [u8; 10]) -> &[u8] {
     digits.get(begin..).unwrap_or_default()
 }
 
-/// A user or group.
+/// The user or group of a number.
 ///
 /// # Errors
 /// NFS4ERR_BADOWNER, NFS4ERR_INVAL if it is empty.
-pub(super) fn id(text: &[u8]) -> Result<u32, Failed> {
+fn id(text: &[u8]) -> Result<u32, Failed> {
     let is_number = !text.is_empty() && text.iter().all(u8::is_ascii_digit);
     let number =
         std::str::from_utf8(text).ok().filter(|_| is_number).and_then(|text| text.parse().ok());

@@ -2,11 +2,13 @@
 //!
 //! `.` and `..` are not entries here. The cookie verifier is zero: a cookie remains valid as long as its entry exists. If
 //! the attributes of an entry cannot be fetched, `rdattr_error` reports that if it is requested; otherwise the entry is
-//! left out. Where another export begins, the attributes are those of its root.
+//! left out. Where another export begins, the attributes are those of its root, or NFS4ERR_MOVED if it is elsewhere.
 
+use super::absent;
 use super::attr::{self, Facts, Shared};
 use super::frame::Frame;
 use super::lookup;
+use super::owner::Owners;
 use super::quota_attrs::{QUOTAS, QuotaSpace};
 use super::status::Failed;
 use super::{acl, attr_sets};
@@ -32,6 +34,7 @@ struct List<'a, 'f> {
     frame: &'a Frame<'f>,
     dir: &'a Object<'f>,
     asked: Bitmap4,
+    owners: Owners<'f>,
     shared: Shared,
     is_pseudo: bool,
     /// The names that lead to other exports.
@@ -39,6 +42,8 @@ struct List<'a, 'f> {
     first: Mark,
     room: usize,
     has_entries: bool,
+    /// An entry is the root of an absent file system, and nothing that it has is asked for.
+    is_moved: bool,
 }
 
 impl List<'_, '_> {
@@ -53,7 +58,7 @@ impl List<'_, '_> {
         reply.opaque(entry.name);
         if !self.put_attrs(entry, reply) {
             reply.rewind(before);
-            return ControlFlow::Continue(());
+            return if self.is_moved { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
         }
         if reply.written_since(self.first) > self.room {
             reply.rewind(before);
@@ -64,7 +69,7 @@ impl List<'_, '_> {
     }
 
     /// Appends the attributes of an entry; false if it is to be left out.
-    fn put_attrs(&self, entry: &DirEntry<'_>, reply: &mut Writer) -> bool {
+    fn put_attrs(&mut self, entry: &DirEntry<'_>, reply: &mut Writer) -> bool {
         let junction =
             self.frame.caller.listed_junction(self.dir, self.junctions, entry.name, Crossing::All);
         if let Some(inner) = junction
@@ -110,7 +115,9 @@ impl List<'_, '_> {
         };
         let (acl, mounted_on, shared) = (acl.as_deref(), entry.fileid, &self.shared);
         let quota = QuotaSpace::default();
-        let facts = Facts { fid, attr: found, export, acl, quota, mounted_on, shared };
+        self.owners.prepare(found);
+        let owners = self.owners;
+        let facts = Facts { fid, attr: found, export, acl, quota, owners, mounted_on, shared };
         if self.asked.has(a::TIME_CREATE) && found.birth.known().is_none() {
             self.put_with_birth(&facts, reply);
         } else {
@@ -143,7 +150,12 @@ impl List<'_, '_> {
     }
 
     /// Appends the attributes of the root of an export.
-    fn put_root(&self, root: &Object<'_>, entry: &DirEntry<'_>, reply: &mut Writer) -> bool {
+    fn put_root(&mut self, root: &Object<'_>, entry: &DirEntry<'_>, reply: &mut Writer) -> bool {
+        if root.is_absent() {
+            let put = absent::put_entry(self.frame, root, entry.fileid, &self.asked, reply);
+            self.is_moved = put.is_err();
+            return put.is_ok();
+        }
         // what that export has of what its neighbours have
         let asked = attr_sets::given(self.frame, root, &self.asked);
         let shared = Shared::of(self.frame, root, &asked);
@@ -152,8 +164,11 @@ impl List<'_, '_> {
             (Ok(shared), Ok(found)) => {
                 let (fid, export) = (&root.fid, root.export());
                 let (mounted_on, shared, quota) = (entry.fileid, &shared, QuotaSpace::default());
+                let owners = self.owners;
+                owners.prepare(&found);
+                let attr = &found;
                 let facts =
-                    Facts { fid, attr: &found, export, acl: None, quota, mounted_on, shared };
+                    Facts { fid, attr, export, acl: None, quota, owners, mounted_on, shared };
                 let known = found.birth.known().is_some();
                 let asked = if known { asked } else { asked.without(&attr::BIRTH) };
                 attr::put_facts(&facts, &asked, reply);
@@ -198,15 +213,20 @@ pub(super) fn readdir<'f>(
         frame,
         dir,
         asked,
+        owners: Owners::of(frame.caller),
         shared,
         first: reply.mark(),
         room: most.saturating_sub(HEAD + TAIL),
         has_entries: false,
+        is_moved: false,
     };
     let nodes = !asked.is_empty();
     let args =
         ListArgs { cookie: a.cookie, nodes: nodes || list.is_pseudo, room: most / ATTRS_FACTOR };
     let listing = verbs::readdir(dir, args, &mut |entry| list.append(entry, reply))?;
+    if list.is_moved {
+        return Err(Nfsstat4::Moved.into());
+    }
     if most < HEAD + TAIL || !list.has_entries && !listing.eof {
         // not even one entry fits
         let by_client = (a.maxcount as usize) <= room;

@@ -20,7 +20,7 @@ pub(super) fn setattr<'f>(
     let SetattrArgs { stateid, attrs } = args.get()?;
     let object = frame.object()?;
     frame.nfs.before_change(object, &object.fid, frame.client_id())?;
-    let wanted = settable_attrs::parse(frame.minor, &attrs)?.of_existing()?;
+    let wanted = settable_attrs::parse(frame, &attrs)?.of_existing()?;
     let set = wanted.set;
     let right = if set.size.is_some() {
         stateids::data_right(frame, stateid, DataAccess::Write)?

@@ -1,10 +1,12 @@
 //! Decodes `fattr4` for SETATTR, CREATE and OPEN.
 
-use super::owner::id;
+use super::frame::Frame;
+use super::owner::Owners;
 use super::status::Failed;
 use super::{acl, attr, attr_sets};
 use crate::object::Object;
 use crate::verbs;
+use export::OwnerKind;
 use proto::nfs4::{Bitmap4, Fattr4, Nfsstat4, Nfstime4, attr as a};
 use vfs::acl4::Ace;
 use vfs::{SetAttr, SetTime, Time};
@@ -68,7 +70,11 @@ impl Settable {
 /// # Errors
 /// NFS4ERR_ATTRNOTSUPP for an attribute that is not supported, NFS4ERR_INVAL for one that cannot be set or a value that
 /// makes no sense, NFS4ERR_FBIG for a size, NFS4ERR_BADOWNER, NFS4ERR_BADXDR.
-pub(super) fn parse(minor: u32, wire: &Fattr4<'_>) -> Result<Settable, Failed> {
+pub(super) fn parse(frame: &Frame<'_>, wire: &Fattr4<'_>) -> Result<Settable, Failed> {
+    parse_with(frame.minor, Owners::of(frame.caller), wire)
+}
+
+fn parse_with(minor: u32, owners: Owners<'_>, wire: &Fattr4<'_>) -> Result<Settable, Failed> {
     let mask = wire.mask;
     let is_unknown = |number| attr::is_known(number) && !attr_sets::is_defined(number, minor);
     if mask.iter().any(is_unknown) {
@@ -91,9 +97,13 @@ pub(super) fn parse(minor: u32, wire: &Fattr4<'_>) -> Result<Settable, Failed> {
         match number {
             a::SIZE => set.size = Some(size(values.u64()?)?),
             a::MODE => set.mode = Some(mode(values.u32()?)?),
-            a::OWNER => set.uid = Some(id(values.opaque(OWNER_MAX)?)?),
-            a::OWNER_GROUP => set.gid = Some(id(values.opaque(OWNER_MAX)?)?),
-            a::ACL => acl = Some(acl::parse(&values.get()?)?),
+            a::OWNER => {
+                set.uid = Some(owners.find(OwnerKind::User, values.opaque(OWNER_MAX)?)?);
+            }
+            a::OWNER_GROUP => {
+                set.gid = Some(owners.find(OwnerKind::Group, values.opaque(OWNER_MAX)?)?);
+            }
+            a::ACL => acl = Some(acl::parse(&values.get()?, owners)?),
             a::MODE_UMASK => {
                 set.mode = Some(mode(values.u32()?)?);
                 umask = Some(permissions(values.u32()?)?);
@@ -158,14 +168,18 @@ fn point(values: &mut Reader<'_>) -> Result<Time, Failed> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Bitmap4, Failed, Fattr4, Nfsstat4, SetTime, Settable, a, parse};
+    use super::{Bitmap4, Failed, Fattr4, Nfsstat4, Owners, SetTime, Settable, a, parse_with};
     use xdr::Writer;
 
     fn parsed(numbers: &[u32], values: impl FnOnce(&mut Writer)) -> Result<Settable, Failed> {
         let mut w = Writer::new();
         values(&mut w);
         let mask = Bitmap4::of(numbers);
-        let set = parse(1, &Fattr4 { mask, values: proto::layout::Bytes(w.bytes()) })?;
+        let set = parse_with(
+            1,
+            Owners::NUMBERS,
+            &Fattr4 { mask, values: proto::layout::Bytes(w.bytes()) },
+        )?;
         assert_eq!(set.mask(), mask);
         Ok(set)
     }
@@ -190,7 +204,12 @@ mod tests {
         let mut w = Writer::new();
         w.words([0, 5, 6]);
         let mask = Bitmap4::of(&[a::TIME_CREATE]);
-        let set = parse(1, &Fattr4 { mask, values: proto::layout::Bytes(w.bytes()) }).unwrap();
+        let set = parse_with(
+            1,
+            Owners::NUMBERS,
+            &Fattr4 { mask, values: proto::layout::Bytes(w.bytes()) },
+        )
+        .unwrap();
         assert_eq!(set, Settable::default());
     }
 

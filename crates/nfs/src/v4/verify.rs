@@ -1,6 +1,7 @@
 //! VERIFY and NVERIFY (RFC 8881 §18.31, §18.15): the rest of the COMPOUND runs only if attributes are, or are not, what the
 //! client believes.
 
+use super::absent;
 use super::attr::{self, SUPPORTED};
 use super::attr_sets;
 use super::frame::Frame;
@@ -13,10 +14,15 @@ use xdr::{Reader, Writer};
 fn is_same<'f>(frame: &Frame<'f>, args: &mut Reader<'f>) -> Result<bool, Failed> {
     let wanted: Fattr4<'_> = args.get()?;
     let object = frame.object()?;
-    attr::check_comparable(&attr_sets::given(frame, object, &SUPPORTED), &wanted.mask)?;
-    let found = verbs::getattr_with(object, attr::want(&wanted.mask))?;
     let (mut own, mut theirs) = (Writer::new(), Writer::new());
-    attr::put(frame, object, &found, &wanted.mask, &mut own)?;
+    if object.is_absent() {
+        absent::check_comparable(&wanted.mask)?;
+        absent::put(frame, object, &wanted.mask, &mut own)?;
+    } else {
+        attr::check_comparable(&attr_sets::given(frame, object, &SUPPORTED), &wanted.mask)?;
+        let found = verbs::getattr_with(object, attr::want(&wanted.mask))?;
+        attr::put(frame, object, &found, &wanted.mask, &mut own)?;
+    }
     theirs.put(&wanted);
     Ok(own.bytes() == theirs.bytes())
 }

@@ -3,7 +3,9 @@
 mod attrs;
 mod crossing;
 mod lossy_network;
+mod owner_names;
 mod principals;
+mod referrals;
 mod reused_attrs;
 mod slots;
 

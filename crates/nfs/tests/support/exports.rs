@@ -1,8 +1,8 @@
 //! Exports for tests, to this machine only, with a key that dies with the test.
 
 use export::{
-    BufferSize, BufferSizes, Client, ExportSpec, Exports, FlavorList, Fsid, Identity, Key, Options,
-    Rule, Source, Squash, Table, XprtsecModes,
+    BufferSize, BufferSizes, Client, ExportSpec, Exports, FlavorList, FsLocations, Fsid, Identity,
+    Key, Options, Rule, Source, Squash, Table, XprtsecModes,
 };
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -46,11 +46,25 @@ pub fn table(rows: &[Row<'_>]) -> Table {
 
 /// The same to clients of these addresses.
 pub fn table_for(rows: &[Row<'_>], clients: &[&str]) -> Table {
+    built(rows, clients, &[])
+}
+
+/// These exports in force, of which some are elsewhere too: the path, and the option that says it.
+pub fn located(rows: &[Row<'_>], locations: &[(&str, FsLocations)]) -> Exports {
+    Exports::new(built(rows, &["127.0.0.1"], locations))
+}
+
+fn built(rows: &[Row<'_>], clients: &[&str], locations: &[(&str, FsLocations)]) -> Table {
+    let elsewhere = |path: &str| {
+        let found = locations.iter().find(|(known, _)| *known == path);
+        found.map(|(_, locations)| Arc::new(locations.clone()))
+    };
     let specs = rows.iter().zip(1..).map(|((path, _, options), number)| ExportSpec {
         path: path.as_bytes().to_vec(),
         source: Source::scheme("mem", ""),
         fsid: Some(Fsid::Number(number)),
         mount_point: None,
+        locations: elsewhere(path),
         crossed: false,
         rules: clients
             .iter()
@@ -73,6 +87,7 @@ pub fn of_rule(path: &str, backend: &Arc<dyn Backend>, rule: Rule) -> Exports {
         source: Source::scheme("mem", ""),
         fsid: Some(Fsid::Number(1)),
         mount_point: None,
+        locations: None,
         crossed: false,
         rules: vec![rule],
     };

@@ -145,6 +145,7 @@ fn exports(tree: &Arc<Tree>) -> Exports {
             .collect(),
         fsid: None,
         mount_point: None,
+        locations: None,
         crossed: false,
     };
     let specs = vec![
