@@ -275,6 +275,8 @@ def a_restart_leaves_nobody_with_old_data():
     if ME == 3:
         for name in names:
             write(name, "old")
+        # for a second after a change nobody gets a delegation
+        time.sleep(1.2)
     meet("restart-made")
     files = []
     if ME != 3:
