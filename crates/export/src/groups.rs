@@ -7,10 +7,10 @@
 //! client sent, as with the kernel's server. While the services do not answer, their last answer is
 //! used for an hour.
 
+use crate::ask_limit::AskLimit;
 use papaya::HashMap;
 use std::fmt;
 use std::io;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// The most users in the cache.
@@ -101,7 +101,7 @@ pub struct UserGroups {
     service: Box<dyn GroupService>,
     known: HashMap<u32, CachedGroups>,
     /// Calls that wait for the services.
-    asking: AtomicUsize,
+    asking: AskLimit,
 }
 
 impl Default for UserGroups {
@@ -113,7 +113,7 @@ impl Default for UserGroups {
 impl UserGroups {
     /// With these services.
     pub fn new(service: Box<dyn GroupService>) -> Self {
-        Self { service, known: HashMap::new(), asking: AtomicUsize::new(0) }
+        Self { service, known: HashMap::new(), asking: AskLimit::new(ASKING_MAX) }
     }
 
     /// A user's groups, each mapped by `map`; does not block.
@@ -130,10 +130,7 @@ impl UserGroups {
 
     /// Queries the services and caches the answer; false if too many calls are querying. Blocks.
     pub fn ask(&self, uid: u32) -> bool {
-        let guard = AskingGuard(&self.asking);
-        if self.asking.fetch_add(1, Ordering::AcqRel) >= ASKING_MAX {
-            return false;
-        }
+        let Some(guard) = self.asking.enter() else { return false };
         let answer = self.service.groups_of(uid);
         drop(guard);
         self.store(uid, answer, Instant::now());
@@ -170,15 +167,6 @@ impl UserGroups {
 impl fmt::Debug for UserGroups {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("UserGroups").field("users", &self.known.len()).finish_non_exhaustive()
-    }
-}
-
-/// Counts a call that queries the services; a panic ends the count as well.
-struct AskingGuard<'a>(&'a AtomicUsize);
-
-impl Drop for AskingGuard<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
@@ -280,6 +268,6 @@ mod tests {
             assert!(!users.ask(100), "one too many");
             all.wait();
         });
-        assert_eq!(users.asking.load(Ordering::SeqCst), 0);
+        assert_eq!(users.asking.asking(), 0);
     }
 }

@@ -9,12 +9,13 @@
 //! `domain` is locked while a name is stored, and while it is changed, which empties the cache of names: so no name of the
 //! domain before is left. Nothing is asked under that lock.
 
+use crate::ask_limit::AskLimit;
 use papaya::HashMap;
 use std::fmt;
 use std::hash::Hash;
 use std::io;
 use std::str::FromStr;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
@@ -152,7 +153,7 @@ pub struct OwnerNames {
     names: Cache<(OwnerKind, u32), Box<[u8]>>,
     ids: Cache<(OwnerKind, Box<str>), u32>,
     /// Calls that wait for the services.
-    asking: AtomicUsize,
+    asking: AskLimit,
 }
 
 impl Default for OwnerNames {
@@ -170,7 +171,7 @@ impl OwnerNames {
             domain: RwLock::default(),
             names: HashMap::new(),
             ids: HashMap::new(),
-            asking: AtomicUsize::new(0),
+            asking: AskLimit::new(ASKING_MAX),
         }
     }
 
@@ -257,10 +258,7 @@ impl OwnerNames {
         will_block: impl FnOnce(),
         question: impl FnOnce(&dyn OwnerService) -> T,
     ) -> Option<T> {
-        let guard = AskingGuard(&self.asking);
-        if self.asking.fetch_add(1, Ordering::AcqRel) >= ASKING_MAX {
-            return None;
-        }
+        let guard = self.asking.enter()?;
         will_block();
         let answer = question(&*self.service);
         drop(guard);
@@ -298,15 +296,6 @@ fn store<K: Hash + Eq, V: Clone>(
 impl fmt::Debug for OwnerNames {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("OwnerNames").field("names", &self.names.len()).finish_non_exhaustive()
-    }
-}
-
-/// Counts a call that asks the services; a panic ends the count as well.
-struct AskingGuard<'a>(&'a AtomicUsize);
-
-impl Drop for AskingGuard<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
