@@ -62,18 +62,10 @@ fn each_of_a_million_entries_is_listed_once_in_bounded_memory() {
         verf = list.verf;
         for entry in &list.entries {
             cookie = entry.cookie;
-            let name = std::str::from_utf8(&entry.name).unwrap();
-            if let Ok(n) = name.parse::<usize>() {
-                assert!(!seen[n], "{n} was listed twice");
-                seen[n] = true;
-            }
+            note(&mut seen, std::str::from_utf8(&entry.name).unwrap());
         }
         calls += 1;
-        let passing = dir.join(format!("passing{calls}"));
-        std::fs::write(&passing, b"").unwrap();
-        if calls % 2 == 0 {
-            std::fs::remove_file(&passing).unwrap();
-        }
+        change(&dir, calls);
         if list.eof {
             break;
         }
@@ -86,6 +78,23 @@ fn each_of_a_million_entries_is_listed_once_in_bounded_memory() {
     println!("{ENTRIES} entries in {calls} calls; the server grew by {growth_kib} KiB");
     assert!(growth_kib < GROWTH_KIB_MAX, "{growth_kib} KiB");
     list_by_version_4(&server, &dir);
+}
+
+/// An entry was listed, which may be one of those that come and go.
+fn note(seen: &mut [bool], name: &str) {
+    if let Ok(n) = name.parse::<usize>() {
+        assert!(!seen[n], "{n} was listed twice");
+        seen[n] = true;
+    }
+}
+
+/// Makes an entry between two calls, and removes every second one again.
+fn change(dir: &Path, calls: u32) {
+    let passing = dir.join(format!("passing{calls}"));
+    std::fs::write(&passing, b"").unwrap();
+    if calls.is_multiple_of(2) {
+        std::fs::remove_file(&passing).unwrap();
+    }
 }
 
 /// What the Linux client asks for of each entry.
@@ -124,17 +133,10 @@ fn list_by_version_4(server: &Server, dir: &Path) {
             cookie = last;
             first.get_or_insert(used().saturating_sub(begun));
             for name in names {
-                if let Ok(n) = name.parse::<usize>() {
-                    assert!(!seen[n], "{n} was listed twice");
-                    seen[n] = true;
-                }
+                note(&mut seen, &name);
             }
             calls += 1;
-            let passing = dir.join(format!("passing{calls}"));
-            std::fs::write(&passing, b"").unwrap();
-            if calls % 2 == 0 {
-                std::fs::remove_file(&passing).unwrap();
-            }
+            change(dir, calls);
             if eof {
                 break;
             }

@@ -8,7 +8,7 @@ use vfs::{Stability, Status, Verifier, WriteDone};
 
 /// What was written before the record was whole.
 #[derive(Default)]
-pub(super) struct Done {
+pub(super) struct WrittenAhead {
     pub bytes: usize,
     /// From before the first piece.
     pub verifier: Option<Verifier>,
@@ -20,7 +20,7 @@ pub(super) struct Done {
 pub(super) struct ArrivedWrite<'r> {
     /// What has the slot; none in version 4.0.
     pub arriving: Option<ArrivingRequest>,
-    pub done: Done,
+    pub done: WrittenAhead,
     /// The data that was not taken.
     pub data: &'r [u8],
     /// What follows the data.

@@ -16,7 +16,7 @@
 //!   follows it than a GETATTR needs, where no operation that fits would do something else the second time.
 //! - The verifier is the one from before the first piece: see [`v3::write`](crate::v3).
 
-use super::arrived_write::{ArrivedWrite, Done};
+use super::arrived_write::{ArrivedWrite, WrittenAhead};
 use super::compound::{self, CALL_HEADER, HASHED, Received, hash_of};
 use super::frame::{file_key, principal_of, stateid_of};
 use super::stateids::opened_for;
@@ -52,7 +52,8 @@ pub(super) fn begin(
         let file = FileAhead::open(nfs, call, &beginning, (behind, bytes, hash))?;
         let front = request.get(..front)?.to_vec();
         let WriteHead { offset, count, .. } = beginning.write;
-        let sink = WriteSink { file, front, bytes, hash, offset, taken: 0, done: Done::default() };
+        let sink =
+            WriteSink { file, front, bytes, hash, offset, taken: 0, done: WrittenAhead::default() };
         Some((Box::new(sink), count))
     });
     match sink {
@@ -202,7 +203,7 @@ struct WriteSink {
     hash: u64,
     offset: u64,
     taken: usize,
-    done: Done,
+    done: WrittenAhead,
 }
 
 impl ArgumentSink for WriteSink {
