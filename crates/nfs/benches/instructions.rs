@@ -106,8 +106,8 @@ const COUNTED: [Counted; 25] = [
     counted("commit", 2_395, commit),
     counted("create", 7_970, create),
     counted("remove", 4_945, remove),
-    counted("readdir", 16_895, readdir),
-    counted("readdirplus", 72_660, readdirplus),
+    counted("readdir", 15_955, readdir),
+    counted("readdirplus", 52_165, readdirplus),
     counted("lock", 16_685, locks::lock),
     counted("unlock", 15_190, locks::unlock),
     counted("sequence4", 2_000, version4::sequence),
@@ -120,7 +120,7 @@ const COUNTED: [Counted; 25] = [
     counted("write4", 5_145, version4::write),
     counted("open_close4", 11_010, version4::open_close),
     counted("shared_open4", 15_295, version4::open_close_shared),
-    counted("readdir4", 83_575, version4::readdir),
+    counted("readdir4", 70_080, version4::readdir),
 ];
 
 /// In the environment of the process that is counted: the call's name.

@@ -18,7 +18,7 @@ pub use args::{
 pub use attr::{
     FATTR3_LEN, Fattr3, FileType3, Nfstime3, Sattr3, SetTime3, Specdata3, WccAttr, WccData,
 };
-pub use entries::{Entry3, EntryPlus3, ReaddirOk, ReaddirplusOk, decode_entries};
+pub use entries::{Entry3, EntryPlus3, ReaddirOk, ReaddirplusOk, WholeEntryPlus3, decode_entries};
 pub use results::{
     AccessOk, CommitOk, FsinfoOk, FsstatOk, LinkRes, LookupOk, MadeOk, NoBody, PathconfOk,
     PostOpAttr, ReadOk, ReadlinkOk, RenameRes, Res, WriteOk, fsf,

@@ -121,6 +121,8 @@ impl Want {
     pub const STAT: Self = Self(0);
     /// The time of creation.
     pub const BIRTH: Self = Self(1);
+    /// The change attribute of each entry of a listing; what is not listed has it always.
+    pub const CHANGE: Self = Self(2);
 
     /// Whether all of `other` is wanted.
     pub const fn has(self, other: Self) -> bool {
@@ -335,6 +337,8 @@ pub struct ListArgs {
     pub cookie: u64,
     /// Whether entries carry id and attributes.
     pub nodes: bool,
+    /// Which of their optional attributes are used; others may be there.
+    pub want: Want,
     /// Estimate of the bytes of entries that will be used, as READDIR encodes them (RFC 1813 §3.3.16
     /// `entry3`): more is fetched in vain. Only the sink ends the listing.
     pub room: usize,
@@ -343,7 +347,7 @@ pub struct ListArgs {
 impl ListArgs {
     /// All entries after a cookie.
     pub const fn all(cookie: u64, nodes: bool) -> Self {
-        Self { cookie, nodes, room: usize::MAX }
+        Self { cookie, nodes, want: Want::CHANGE, room: usize::MAX }
     }
 }
 

@@ -277,6 +277,18 @@ impl Writer {
         }
     }
 
+    /// Consecutive hypers, or pairs of words, in one piece.
+    pub fn hypers<const N: usize>(&mut self, hypers: [u64; N]) {
+        let place = self.space(N * 8);
+        if place.len() == N * 8 {
+            for (place, hyper) in place.as_chunks_mut::<8>().0.iter_mut().zip(hypers) {
+                *place = hyper.to_be_bytes();
+            }
+            // within the buffer, as the place is
+            self.len = self.len.wrapping_add(N * 8);
+        }
+    }
+
     /// An `int`.
     pub fn i32(&mut self, value: i32) {
         self.push(value.to_be_bytes());

@@ -14,18 +14,23 @@ const THREADS: u16 = 16;
 /// The largest READ and WRITE. The kernel's default is less with less than 4 GiB of memory, and a load of 1 MiB would
 /// then get short READs, and its WRITEs would end the connection.
 const BLOCK_BYTES_MAX: u32 = 1 << 20;
+/// The shortest grace period that the kernel accepts.
+const GRACE_S: u16 = 10;
 
 /// Ends as `rpc.mountd` in the foreground: `$1` directory, `$2` NFS port, `$3` MOUNT port, `$4` threads, `$5` what leaves
-/// version 4 out, or nothing, `$6` bytes of the largest READ and WRITE. Its grace period ends at once.
+/// version 4 out, or nothing, `$6` bytes of the largest READ and WRITE, `$7` seconds of the grace period, `$8` the `fsid`.
+/// The grace period ends at once where the kernel can end it, which it cannot in a network of its own, without a record of
+/// clients: then it is waited for.
 const SCRIPT: &str = "mount -t tmpfs none /var/lib/nfs
 mkdir -p /var/lib/nfs/v4recovery /run/lock
 touch /var/lib/nfs/etab /var/lib/nfs/rmtab /var/lib/nfs/xtab
 mount -t nfsd nfsd /proc/fs/nfsd
 echo $6 >/proc/fs/nfsd/max_block_size
-exportfs -i -o rw,no_root_squash,insecure,no_subtree_check,sync,fsid=1 \"*:$1\"
-rpc.nfsd --port \"$2\" $5 --udp \"$4\"
-if [ -z \"$5\" ]; then echo Y >/proc/fs/nfsd/v4_end_grace; fi
+echo $7 >/proc/fs/nfsd/nfsv4gracetime
+exportfs -i -o rw,no_root_squash,insecure,no_subtree_check,sync,fsid=$8 \"*:$1\"
 trap 'rpc.nfsd 0; exportfs -au' EXIT TERM
+rpc.nfsd --port \"$2\" $5 --udp \"$4\"
+if [ -z \"$5\" ]; then echo Y >/proc/fs/nfsd/v4_end_grace 2>/dev/null || sleep $(($7 + 1)); fi
 rpc.mountd --foreground --port \"$3\" $5 &
 wait $!
 ";
@@ -35,18 +40,23 @@ wait $!
 /// # Errors
 /// [`ServerError::Unable`] without root, without the module, or in the machine's own network.
 pub fn start(dir: &Path, place: &Placement) -> Result<TestServer, ServerError> {
-    start_with(dir, place, "--no-nfs-version 4")
+    start_with(dir, place, Some("--no-nfs-version 4"))
 }
 
-/// The same with version 4, where paths are as in version 3.
+/// The same with version 4, whose root is the directory: the kernel makes no root above it where `/` is an overlay.
 ///
 /// # Errors
 /// As [`start`].
 pub fn start_with_version4(dir: &Path, place: &Placement) -> Result<TestServer, ServerError> {
-    start_with(dir, place, "")
+    start_with(dir, place, None)
 }
 
-fn start_with(dir: &Path, place: &Placement, versions: &str) -> Result<TestServer, ServerError> {
+/// `without`: what leaves version 4 out.
+fn start_with(
+    dir: &Path,
+    place: &Placement,
+    without: Option<&str>,
+) -> Result<TestServer, ServerError> {
     isolated::need_root("knfsd")?;
     is_there()?;
     for program in ["rpc.nfsd", "rpc.mountd", "exportfs"] {
@@ -61,15 +71,17 @@ fn start_with(dir: &Path, place: &Placement, versions: &str) -> Result<TestServe
     }
     let dir = dir.canonicalize();
     let dir = dir.map_err(|e| ServerError::io("the directory to serve", &e))?;
-    let export = dir.to_string_lossy().into_owned();
+    let path = dir.to_string_lossy().into_owned();
+    let (versions, fsid) = (without.unwrap_or_default(), if without.is_some() { "1" } else { "0" });
     let scratch = ScratchDir::new()?;
     let before = kernel_threads();
     let port = ports::free(place, Some(2049))?;
     let mount_port = command::other(place, port)?;
-    let numbers = [port, mount_port, THREADS].map(|n| n.to_string());
-    let [nfs_text, mount_text, threads] = &numbers;
+    let numbers = [port, mount_port, THREADS, GRACE_S].map(|n| n.to_string());
+    let [nfs_text, mount_text, threads, grace_s] = &numbers;
     let block_bytes_max = BLOCK_BYTES_MAX.to_string();
-    let words = [export.as_str(), nfs_text, mount_text, threads, versions, &block_bytes_max];
+    let words =
+        [path.as_str(), nfs_text, mount_text, threads, versions, &block_bytes_max, grace_s, fsid];
     let mut process = isolated::start(SCRIPT, &words, PortMapper::Hidden, place)?;
     let addr = Ipv4Addr::LOCALHOST.into();
     let (nfs, mount) = ((addr, port).into(), (addr, mount_port).into());
@@ -82,7 +94,7 @@ fn start_with(dir: &Path, place: &Placement, versions: &str) -> Result<TestServe
         port,
         mount_port,
         lock_port: None,
-        export,
+        export: if without.is_some() { path } else { "/".into() },
         command: format!("rpc.nfsd --port {port} {versions} --udp {THREADS}"),
         control: None,
         pids,

@@ -10,7 +10,7 @@ use proto::nfs2::{Fh2, MAXDATA, Nfsstat2, ReaddirArgs2};
 use proto::nfs3::NoBody;
 use rpc::{Call, Copied, Fault};
 use std::ops::ControlFlow;
-use vfs::{DirEntry, ListArgs, Status};
+use vfs::{DirEntry, ListArgs, Status, Want};
 use xdr::{Reader, Writer};
 
 /// What comes after the entries: the end of the list, and eof.
@@ -58,7 +58,7 @@ fn entries(nfs: &Nfs, dir: &Object<'_>, reply: &mut Writer, a: &ReaddirArgs2) ->
         ControlFlow::Continue(())
     };
     // an entry is eight bytes shorter than one of version 3
-    let args = ListArgs { cookie: after, nodes: false, room };
+    let args = ListArgs { cookie: after, nodes: false, want: Want::STAT, room };
     let listing = verbs::readdir(dir, args, &mut sink)?;
     match last {
         Some(cookie) => nfs.v2.cookies.remember(&a.dir, cookie),

@@ -11,13 +11,20 @@ const MODE_BITS: u32 = 0o7777;
 /// A moment on the wire. Version 3 counts seconds from 1970 in 32 unsigned bits; what lies
 /// outside is shown as the nearest moment that can be.
 pub(super) fn time(time: Time) -> Nfstime3 {
+    match u32::try_from(time.sec) {
+        Ok(seconds) => Nfstime3 { seconds, nseconds: time.nsec },
+        Err(_) => nearest(time),
+    }
+}
+
+/// Of a moment that cannot be shown.
+#[cold]
+#[inline(never)]
+fn nearest(time: Time) -> Nfstime3 {
     if time.sec < 0 {
         return Nfstime3::default();
     }
-    match u32::try_from(time.sec) {
-        Ok(seconds) => Nfstime3 { seconds, nseconds: time.nsec },
-        Err(_) => Nfstime3 { seconds: u32::MAX, nseconds: 999_999_999 },
-    }
+    Nfstime3 { seconds: u32::MAX, nseconds: 999_999_999 }
 }
 
 /// A moment off the wire.
@@ -44,6 +51,7 @@ const fn ftype(ftype: FileType) -> FileType3 {
 }
 
 /// `fattr3`.
+#[inline]
 pub(crate) fn fattr3(attr: &Attr) -> Fattr3 {
     Fattr3 {
         ftype: ftype(attr.ftype),

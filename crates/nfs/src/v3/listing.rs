@@ -14,11 +14,11 @@ use crate::Nfs;
 use crate::junction::Crossing;
 use crate::object::{Caller, Object};
 use crate::verbs;
-use export::{Handle, JunctionNames};
-use proto::nfs3::{COOKIEVERFSIZE, Entry3, FATTR3_LEN, Nfsstat3, NoBody};
+use export::JunctionNames;
+use proto::nfs3::{COOKIEVERFSIZE, Entry3, FATTR3_LEN, Nfsstat3, NoBody, WholeEntryPlus3};
 use rpc::{Call, Copied, Fault};
 use std::ops::ControlFlow;
-use vfs::{Attr, DirEntry, ListArgs, Status};
+use vfs::{DirEntry, ListArgs, Node, Status, Want};
 use xdr::{Mark, Writer, hyper};
 
 /// Attributes with their boolean, and the cookie verifier: what comes before the entries, after
@@ -29,9 +29,6 @@ const TAIL: usize = 4 + 4;
 
 /// How many times as long as an entry of READDIR one of READDIRPLUS is, for names of usual length.
 const PLUS_FACTOR: usize = 4;
-
-/// Words between an object's name and its handle: cookie, attributes with their boolean, and the handle's.
-const OBJECT_WORDS: usize = 2 + 1 + FATTR3_LEN / 4 + 1;
 
 /// What is to be listed.
 pub(super) struct Request<'a> {
@@ -65,40 +62,52 @@ impl List<'_> {
         if self.has_entries && info > self.info_room {
             return ControlFlow::Break(());
         }
-        let before = self.reply.mark();
-        let [high, low] = hyper(entry.fileid);
-        self.reply.words([1, high, low]);
-        self.reply.opaque(entry.name);
         match entry.node {
-            Some(node) if self.plus => {
-                self.append_object(entry.cookie, &dir.seal(&node.fid), &node.attr)
-            }
-            _ => {
-                self.reply.u64(entry.cookie);
-                if self.plus {
-                    self.reply.words([0, 0]);
-                }
-            }
-        }
-        if self.reply.written_since(self.first) > self.room {
-            self.reply.rewind(before);
-            return ControlFlow::Break(());
+            Some(node) if self.plus => self.append_whole(dir, entry, node)?,
+            _ => self.append_name(entry)?,
         }
         self.info_room = self.info_room.saturating_sub(info);
         self.has_entries = true;
         ControlFlow::Continue(())
     }
 
-    /// What follows the name of an object that has attributes and handle (`entryplus3`), in two pieces.
-    fn append_object(&mut self, cookie: u64, handle: &Handle, found: &Attr) {
-        // both follow
-        let mut words = [1; OBJECT_WORDS];
-        let [high, low, _, attributes @ .., _] = &mut words;
-        [*high, *low] = hyper(cookie);
-        *attributes = attr::fattr3(found).words();
-        self.reply.words(words);
-        let (bytes, len) = handle.padded();
-        self.reply.opaque_within(bytes, len);
+    /// Appends an entry with attributes and handle.
+    fn append_whole(
+        &mut self,
+        dir: &Object<'_>,
+        entry: &DirEntry<'_>,
+        node: &Node,
+    ) -> ControlFlow<()> {
+        let handle = dir.seal(&node.fid);
+        let (handle, handle_len) = handle.padded();
+        let (fileid, name, cookie) = (entry.fileid, entry.name, entry.cookie);
+        let attr = &attr::fattr3(&node.attr);
+        let whole = WholeEntryPlus3 { fileid, name, cookie, attr, handle, handle_len };
+        self.check_room(whole.wire_len())?;
+        whole.put(self.reply);
+        ControlFlow::Continue(())
+    }
+
+    /// Appends an entry without them.
+    fn append_name(&mut self, entry: &DirEntry<'_>) -> ControlFlow<()> {
+        let absent = if self.plus { 8 } else { 0 };
+        self.check_room(Entry3::wire_len(entry.name.len()).saturating_add(absent))?;
+        let [high, low] = hyper(entry.fileid);
+        self.reply.words([1, high, low]);
+        self.reply.opaque(entry.name);
+        self.reply.u64(entry.cookie);
+        if self.plus {
+            self.reply.words([0, 0]);
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Breaks if there is no room for so many more bytes.
+    fn check_room(&self, len: usize) -> ControlFlow<()> {
+        match self.reply.written_since(self.first).saturating_add(len) > self.room {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
     }
 }
 
@@ -147,8 +156,12 @@ pub(super) fn list(
         plus: request.plus,
         has_entries: false,
     };
-    let args =
-        ListArgs { cookie: request.cookie, nodes: request.plus, room: names_len(request, most) };
+    let args = ListArgs {
+        cookie: request.cookie,
+        nodes: request.plus,
+        want: Want::STAT,
+        room: names_len(request, most),
+    };
     let listed = nfs.on_walk_v3(call, request.dir, |caller, dir| {
         let sink = &mut |entry: &DirEntry<'_>| list.append(dir, entry);
         match caller.junctions_in(dir) {

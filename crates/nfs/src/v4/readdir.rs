@@ -221,8 +221,12 @@ pub(super) fn readdir<'f>(
         is_moved: false,
     };
     let nodes = !asked.is_empty();
-    let args =
-        ListArgs { cookie: a.cookie, nodes: nodes || list.is_pseudo, room: most / ATTRS_FACTOR };
+    let args = ListArgs {
+        cookie: a.cookie,
+        nodes: nodes || list.is_pseudo,
+        want: Want::CHANGE,
+        room: most / ATTRS_FACTOR,
+    };
     let listing = verbs::readdir(dir, args, &mut |entry| list.append(entry, reply))?;
     if list.is_moved {
         return Err(Nfsstat4::Moved.into());

@@ -77,8 +77,28 @@ pub struct Fattr3 {
 
 /// Bytes of a [`Fattr3`] on the wire.
 pub const FATTR3_LEN: usize = 84;
+/// Bytes of `post_op_attr` with attributes.
+pub const POST_OP_ATTR_LEN: usize = 4 + FATTR3_LEN;
 
 impl Fattr3 {
+    /// `post_op_attr` with these attributes, as hypers: the boolean and the type are the first.
+    pub const fn post_op_hypers(&self) -> [u64; POST_OP_ATTR_LEN / 8] {
+        let Self { rdev, atime, mtime, ctime, .. } = self;
+        [
+            pair(1, self.ftype.number()),
+            pair(self.mode, self.nlink),
+            pair(self.uid, self.gid),
+            self.size,
+            self.used,
+            pair(rdev.major, rdev.minor),
+            self.fsid,
+            self.fileid,
+            pair(atime.seconds, atime.nseconds),
+            pair(mtime.seconds, mtime.nseconds),
+            pair(ctime.seconds, ctime.nseconds),
+        ]
+    }
+
     /// The attributes as words of the wire format.
     pub const fn words(&self) -> [u32; FATTR3_LEN / 4] {
         let [size, used] = [hyper(self.size), hyper(self.used)];
@@ -116,8 +136,13 @@ impl Encode for Fattr3 {
     }
 
     fn encode_some(&self, w: &mut Writer) {
-        w.words(joined::<1, 21, 22>([1], self.words()));
+        w.hypers(self.post_op_hypers());
     }
+}
+
+/// Two words as one hyper.
+pub(super) const fn pair(first: u32, second: u32) -> u64 {
+    (first as u64) << 32 | second as u64
 }
 
 /// Two runs of words as one of `N`, which is the sum of their lengths.

@@ -1,9 +1,10 @@
 //! Layouts against RFC 1813, and every type against itself.
 
 use super::{
-    Bytes, CreateArgs, CreateHow3, DirOpArgs3, Entry3, FATTR3_LEN, Fattr3, FileType3, LookupOk,
-    MknodArgs, MknodData3, Nfsstat3, Nfstime3, ReadOk, ReaddirOk, Res, Sattr3, SetTime3,
-    SetattrArgs, Specdata3, StableHow, WccAttr, WccData, WriteArgs, decode_args, procedure,
+    Bytes, CreateArgs, CreateHow3, DirOpArgs3, Entry3, EntryPlus3, FATTR3_LEN, FHSIZE, Fattr3,
+    FileType3, LookupOk, MknodArgs, MknodData3, Nfsstat3, Nfstime3, ReadOk, ReaddirOk, Res, Sattr3,
+    SetTime3, SetattrArgs, Specdata3, StableHow, WccAttr, WccData, WholeEntryPlus3, WriteArgs,
+    decode_args, procedure,
 };
 use xdr::{Decode, Encode, Error, Reader, Writer};
 
@@ -180,6 +181,39 @@ fn the_computed_length_of_an_entry_is_its_encoded_length() {
     assert_eq!(wire(&entry).len() + 4, Entry3::wire_len(5));
     let list = ReaddirOk { dir: Some(ATTR), verf: [0; 8], entries: vec![entry, entry], eof: true };
     there_and_back(&list, &wire(&list));
+}
+
+#[test]
+fn an_entry_in_one_piece_is_that_of_its_fields() {
+    let handle: [u8; FHSIZE] = std::array::from_fn(|at| at as u8 + 1);
+    let mut w = Writer::new();
+    for (name_len, handle_len) in (0..=9).flat_map(|name| (0..=FHSIZE).map(move |len| (name, len)))
+    {
+        let (fileid, cookie, name) =
+            (0x4142_4344_4546_4748, 0x5152_5354_5556_5758, vec![7; name_len]);
+        let fields = EntryPlus3 {
+            fileid,
+            name: Bytes(&name),
+            cookie,
+            attr: Some(ATTR),
+            handle: Some(Bytes(&handle[..handle_len])),
+        };
+        // what an earlier reply left in the buffer must not show in the padding
+        w.clear();
+        w.raw(&[0xff; 512]);
+        w.clear();
+        let whole = WholeEntryPlus3 {
+            fileid,
+            name: &name,
+            cookie,
+            attr: &ATTR,
+            handle: &handle,
+            handle_len,
+        };
+        whole.put(&mut w);
+        assert_eq!(w.bytes(), [&wire(&true)[..], &wire(&fields)].concat());
+        assert_eq!(w.bytes().len(), whole.wire_len());
+    }
 }
 
 #[test]

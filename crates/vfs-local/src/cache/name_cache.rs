@@ -22,8 +22,8 @@
 //! look-up writes nothing.
 
 use crate::cache::key::Key;
-use siphasher::sip::SipHasher13;
-use std::hash::{BuildHasher, RandomState};
+use foldhash::fast::FoldHasher;
+use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{SystemTime, UNIX_EPOCH};
 use sys::stat::Stat;
@@ -37,8 +37,6 @@ const ABSENT_S: u32 = 30;
 const RENEW_S: u32 = 10;
 /// Words of a file id in a slot.
 const FID_WORDS: usize = Fid::MAX / 8;
-/// Bytes of what an inode is told by, besides its id: its number and its time of creation.
-const BORN_HEAD: usize = 24;
 /// Seconds after its creation from which on an object can be told from one made before it.
 const OLD_S: i64 = 2;
 /// The length that stands for absence.
@@ -64,6 +62,19 @@ pub struct BirthHash(u64);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tag(u64);
 
+/// Makes the keys of names in a directory, which it has hashed.
+#[derive(Clone)]
+pub struct NamesOf<'c>(FoldHasher<'c>);
+
+impl NamesOf<'_> {
+    /// The key of a name.
+    pub fn tag(&self, name: &[u8]) -> Tag {
+        let mut hasher = self.0.clone();
+        name.hash(&mut hasher);
+        Tag(hasher.finish().max(1))
+    }
+}
+
 /// One cache line.
 #[repr(align(64))]
 #[derive(Default)]
@@ -80,8 +91,9 @@ pub struct NameCache {
     slots: Box<[Slot]>,
     /// Of names; equal hashes only cost the long way.
     hasher: foldhash::fast::RandomState,
-    /// Of what an id is told by, which is believed.
-    secret: SipHasher13,
+    /// Of what an inode is told by. It need only hold against chance: who is given the id of an earlier inode has an id
+    /// that is stale.
+    births: foldhash::quality::RandomState,
 }
 
 impl NameCache {
@@ -89,14 +101,20 @@ impl NameCache {
     pub fn new(count: usize) -> Self {
         let count = count.clamp(2, SLOTS).next_power_of_two();
         let slots = (0..count).map(|_| Slot::default()).collect();
-        let random = RandomState::new();
-        let secret = SipHasher13::new_with_keys(random.hash_one(0), random.hash_one(1));
-        Self { slots, hasher: foldhash::fast::RandomState::default(), secret }
+        let (hasher, births) = Default::default();
+        Self { slots, hasher, births }
     }
 
     /// The key of a name.
     pub fn tag(&self, dir: &Key, name: &[u8]) -> Tag {
-        Tag(self.hasher.hash_one((dir, name)).max(1))
+        self.names_of(dir).tag(name)
+    }
+
+    /// What makes the keys of names in one directory.
+    pub fn names_of(&self, dir: &Key) -> NamesOf<'_> {
+        let mut hasher = self.hasher.build_hasher();
+        dir.hash(&mut hasher);
+        NamesOf(hasher)
     }
 
     /// The hint for a name.
@@ -119,25 +137,17 @@ impl NameCache {
 
     /// The hash that distinguishes an inode, with its id, from all earlier and later ones of the
     /// same number, if it can be computed.
-    pub fn born(&self, stat: &Stat, fid: &Fid) -> Option<BirthHash> {
-        let (sec, nsec) = stat.btime?;
-        // in one piece: a third fewer instructions than in three
-        let mut told = [0; BORN_HEAD + Fid::MAX];
-        let (head, id) = told.split_first_chunk_mut::<BORN_HEAD>()?;
-        *id.first_chunk_mut()? = *fid.padded();
-        let words = [stat.ino, sec.cast_unsigned(), nsec.into()];
-        for (slot, word) in head.chunks_exact_mut(8).zip(words) {
-            slot.copy_from_slice(&word.to_ne_bytes());
-        }
-        let len = BORN_HEAD.saturating_add(fid.bytes().len());
-        Some(BirthHash((self.secret.hash(told.get(..len)?) >> 8).max(1)))
+    pub fn born(&self, ino: u64, btime: Option<(i64, u32)>, fid: &Fid) -> Option<BirthHash> {
+        let (sec, nsec) = btime?;
+        let hash = self.births.hash_one((ino, sec, nsec, fid));
+        Some(BirthHash((hash >> 8).max(1)))
     }
 
     /// The same, if the object is old enough for it to be noted.
     pub fn settled(&self, stat: &Stat, fid: &Fid) -> Option<BirthHash> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).ok()?.as_secs();
         let old = stat.btime?.0.saturating_add(OLD_S) <= i64::try_from(now).ok()?;
-        old.then(|| self.born(stat, fid))?
+        old.then(|| self.born(stat.ino, stat.btime, fid))?
     }
 
     /// Stores the object of a name.

@@ -10,12 +10,14 @@
 //! [`crate::cache::name_cache`]), two for others, an open only if the results of those two are
 //! inconsistent.
 
-use crate::cache::name_cache::{NameHint, Tag};
+use crate::attr::convert;
+use crate::cache::change_attr::ctime_ns;
+use crate::cache::name_cache::{BirthHash, NameHint, NamesOf, Tag};
 use crate::cache::open_file::OpenFile;
 use crate::errno;
 use crate::fs::LocalFs;
 use crate::naming::fid::{fid_of, fid_of_entry};
-use crate::ops::entry::{EntryFound, open_or_covered};
+use crate::ops::entry::{EntryFound, lookup_hint, open_or_covered};
 use crate::ops::permission::check;
 use std::ops::ControlFlow;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -23,7 +25,7 @@ use sys::dirent::{BATCH, Entry, Room, list, seek};
 use sys::open::open_listing;
 use sys::stat::Stat;
 use vfs::access::Permission;
-use vfs::{Attr, Cx, DirEntry, Fid, ListArgs, Listing, Node, Result, Status};
+use vfs::{Attr, Cx, DirEntry, Fid, ListArgs, Listing, Node, Result, Status, Time, Want};
 
 /// Bytes of a batch in addition to the reply's: an entry of the longest name, and the rounding of the
 /// others.
@@ -56,8 +58,11 @@ pub fn readdir(
         dir,
         file: &file,
         listing: listing.as_fd(),
-        attr,
+        own: Node { fid: *dir, attr },
+        names: local.files.names().names_of(&local.key(dir)),
+        now_s,
         nodes,
+        change: args.want.has(Want::CHANGE),
         batch: batch(args.room),
     };
     let eof = lister.run(sink)?;
@@ -88,28 +93,27 @@ struct Lister<'l> {
     dir: &'l Fid,
     file: &'l OpenFile,
     listing: BorrowedFd<'l>,
-    attr: Attr,
+    /// The directory.
+    own: Node,
+    names: NamesOf<'l>,
+    now_s: u32,
     nodes: bool,
+    /// Whether the change attribute is used.
+    change: bool,
     batch: usize,
 }
 
+type Sink<'s> = &'s mut dyn FnMut(&DirEntry<'_>) -> ControlFlow<()>;
+
 impl Lister<'_> {
     /// Passes entries to the sink until it breaks; whether the end was reached.
-    fn run(&self, sink: &mut dyn FnMut(&DirEntry<'_>) -> ControlFlow<()>) -> Result<bool> {
+    fn run(&self, sink: Sink<'_>) -> Result<bool> {
         let mut failed = None;
         let end = list(self.listing, &mut Room::default(), self.batch, &mut |entry| {
-            let node = match self.node(&entry) {
-                Ok(node) => node,
-                Err(status) => {
-                    failed = Some(status);
-                    return ControlFlow::Break(());
-                }
-            };
-            let name = entry.name.to_bytes();
-            // the parent of the root is the root: nothing above is exposed
-            let above = name == b".." && *self.dir == self.local.root_fid;
-            let fileid = if above { self.attr.fileid } else { entry.ino };
-            sink(&DirEntry { name, fileid, cookie: entry.next, node: node.as_ref() })
+            self.pass(&entry, sink).unwrap_or_else(|status| {
+                failed = Some(status);
+                ControlFlow::Break(())
+            })
         });
         match (end, failed) {
             (_, Some(status)) => Err(status),
@@ -118,50 +122,85 @@ impl Lister<'_> {
         }
     }
 
-    /// Id and attributes of an entry, if they are requested and available.
-    fn node(&self, entry: &Entry<'_>) -> Result<Option<Node>> {
-        match entry.name.to_bytes() {
-            _ if !self.nodes => Ok(None),
-            b"." => Ok(Some(Node { fid: *self.dir, attr: self.attr })),
-            b".." => Ok(None),
-            name => {
-                let tag = self.local.files.names().tag(&self.local.key(self.dir), name);
-                let node = match self.known(entry, tag) {
-                    Some(node) => Some(node),
-                    None => match self.by_name(entry, tag)? {
-                        Some(node) => Some(node),
-                        None => self.opened(name)?,
-                    },
-                };
-                // an id that could not be stored in the table would be stale
-                let known = |node: &Node| self.local.resolver.remember(self.dir, name, &node.fid);
-                Ok(node.filter(|node| known(node).is_ok()))
+    /// Passes an entry to the sink, with id and attributes if they are requested and available.
+    fn pass(&self, entry: &Entry<'_>, sink: Sink<'_>) -> Result<ControlFlow<()>> {
+        let name = entry.name.to_bytes();
+        let listed = DirEntry { name, fileid: entry.ino, cookie: entry.next, node: None };
+        Ok(match name {
+            b".." if *self.dir == self.local.root_fid => {
+                // the parent of the root is the root: nothing above is exposed
+                sink(&DirEntry { fileid: self.own.attr.fileid, ..listed })
             }
-        }
+            b"." if self.nodes => sink(&DirEntry { node: Some(&self.own), ..listed }),
+            _ if !self.nodes || name == b".." => sink(&listed),
+            _ => {
+                let tag = self.names.tag(name);
+                let hint = self.local.files.names().find(tag, self.now_s);
+                if let Some(NameHint::Object(fid, Some(born))) = hint
+                    && let Some(stat) = self.stat_if_same(entry, &fid, born)
+                {
+                    // made where it is passed on: a node is too long to be moved often
+                    self.pass_node(&listed, &Node { fid, attr: self.attr(&stat, &fid) }, sink)
+                } else {
+                    match self.node(entry, tag, hint)? {
+                        Some(node) => self.pass_node(&listed, &node, sink),
+                        None => sink(&listed),
+                    }
+                }
+            }
+        })
     }
 
-    /// Id and attributes of an object that was seen by this name before: it is open here, or the
-    /// inode has the same birth hash.
-    fn known(&self, entry: &Entry<'_>, tag: Tag) -> Option<Node> {
-        let names = self.local.files.names();
-        let NameHint::Object(fid, born) = names.find(tag, self.local.files.now_s())? else {
-            return None;
-        };
-        if born.is_none() {
-            let name = entry.name.to_bytes();
-            return crate::ops::entry::lookup_hint(self.local, self.file.path(), name, tag)
-                .ok()
-                .flatten();
+    #[inline]
+    fn pass_node(&self, entry: &DirEntry<'_>, node: &Node, sink: Sink<'_>) -> ControlFlow<()> {
+        // an id that could not be stored in the table would be stale
+        if self.local.resolver.uses_table()
+            && self.local.resolver.remember(self.dir, entry.name, &node.fid).is_err()
+        {
+            return sink(entry);
         }
+        sink(&DirEntry { node: Some(node), ..*entry })
+    }
+
+    /// Attributes of an object that was seen by this name before and need not be open: the inode has the same birth
+    /// hash.
+    #[inline]
+    fn stat_if_same(&self, entry: &Entry<'_>, fid: &Fid, born: BirthHash) -> Option<Stat> {
         let stat = sys::stat::of_entry(self.listing, entry.name).ok()?;
-        let same = self.listed(entry, &stat) && names.born(&stat, &fid) == born;
-        same.then(|| Node { fid, attr: self.local.attr_by_fid(&stat, &fid) })
+        let names = self.local.files.names();
+        let same = self.listed(entry, &stat) && names.born(stat.ino, stat.btime, fid) == Some(born);
+        same.then_some(stat)
+    }
+
+    #[inline]
+    fn attr(&self, stat: &Stat, fid: &Fid) -> Attr {
+        if self.change {
+            return self.local.attr_by_fid(stat, fid);
+        }
+        let (sec, nsec) = stat.ctime;
+        convert(stat, ctime_ns(Time { sec, nsec }))
+    }
+
+    /// Id and attributes of an entry: of an object that is open here and was seen by this name before; else by two
+    /// calls on the name; else through an open.
+    #[inline(never)]
+    fn node(&self, entry: &Entry<'_>, tag: Tag, hint: Option<NameHint>) -> Result<Option<Node>> {
+        let name = entry.name.to_bytes();
+        if let Some(NameHint::Object(_, None)) = hint
+            && let Ok(Some(node)) = lookup_hint(self.local, self.file.path(), name, tag)
+        {
+            return Ok(Some(node));
+        }
+        match self.by_name(entry, tag)? {
+            Some(node) => Ok(Some(node)),
+            None => self.opened(name),
+        }
     }
 
     /// Whether the name now refers to the inode that was listed, and not to one that is mounted on
     /// it.
     fn listed(&self, entry: &Entry<'_>, stat: &Stat) -> bool {
-        stat.ino == entry.ino && stat.dev == self.attr.fsid && !stat.mount_root
+        stat.ino == entry.ino && stat.dev == self.own.attr.fsid && !stat.mount_root
     }
 
     /// Id and attributes by two calls on the name, used only if the inode is the one listed: then
@@ -177,9 +216,9 @@ impl Lister<'_> {
         }
         let names = self.local.files.names();
         if let Some(born) = names.settled(&stat, &fid) {
-            names.note(tag, &fid, Some(born), self.local.files.now_s());
+            names.note(tag, &fid, Some(born), self.now_s);
         }
-        Ok(Some(Node { fid, attr: self.local.attr_by_fid(&stat, &fid) }))
+        Ok(Some(Node { fid, attr: self.attr(&stat, &fid) }))
     }
 
     /// The same through an open, without a race; `None` for removed entries. A mount point is the directory below it.
@@ -191,9 +230,7 @@ impl Lister<'_> {
         };
         let Ok(stat) = sys::stat::of_fd(fd.as_fd()) else { return Ok(None) };
         match fid_of(fd.as_fd()) {
-            Ok(fid) if stat.nlink > 0 => {
-                Ok(Some(Node { fid, attr: self.local.attr_by_fid(&stat, &fid) }))
-            }
+            Ok(fid) if stat.nlink > 0 => Ok(Some(Node { fid, attr: self.attr(&stat, &fid) })),
             Ok(_) | Err(_) => Ok(None),
         }
     }
