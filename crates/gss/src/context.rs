@@ -6,7 +6,7 @@ use crate::window::Window;
 use proto::rpc::flavor;
 use proto::rpcsec_gss::{IntegrityBody, Service};
 use rpc::Principal;
-use rpc::auth::{SecurityContext, Tampered};
+use rpc::auth::{SecurityContext, UnwrapError};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -199,7 +199,7 @@ impl SecurityContext for Context {
         sequence: u64,
         sealed: &'a [u8],
         buffer: &'a mut Vec<u8>,
-    ) -> Result<&'a [u8], Tampered> {
+    ) -> Result<&'a [u8], UnwrapError> {
         let Protected { sequence, service } = Protected::of(sequence);
         let args = match service {
             Service::None => Some(sealed),
@@ -208,7 +208,7 @@ impl SecurityContext for Context {
         };
         args.ok_or_else(|| {
             Counters::add(&self.counters.wrong_checksums);
-            Tampered
+            UnwrapError
         })
     }
 

@@ -27,7 +27,7 @@ use std::time::Duration;
 use xdr::{Reader, Writer};
 
 pub use none::AuthNone;
-pub use protection::{Protection, SecurityContext, Tampered};
+pub use protection::{Protection, SecurityContext, UnwrapError};
 pub use sys::AuthSysFlavor;
 pub use tls::{AuthTls, STARTTLS};
 

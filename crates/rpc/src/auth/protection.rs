@@ -23,13 +23,13 @@ pub trait SecurityContext: Send + Sync {
     /// longer than `sealed`.
     ///
     /// # Errors
-    /// [`Tampered`]; the call is answered GARBAGE_ARGS (RFC 2203 §5.3.3.4.2).
+    /// [`UnwrapError`]; the call is answered GARBAGE_ARGS (RFC 2203 §5.3.3.4.2).
     fn unwrap<'a>(
         &self,
         sequence: u64,
         sealed: &'a [u8],
         buffer: &'a mut Vec<u8>,
-    ) -> Result<&'a [u8], Tampered>;
+    ) -> Result<&'a [u8], UnwrapError>;
 
     /// Bytes that are left free before the results, for what [`SecurityContext::wrap`] puts there.
     fn head_len(&self, sequence: u64) -> usize;
@@ -42,10 +42,10 @@ pub trait SecurityContext: Send + Sync {
     fn leaves_results_plain(&self, sequence: u64) -> bool;
 }
 
-/// Arguments that are not what the client has sent.
+/// The arguments cannot be unwrapped: they are not what the client has sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the arguments do not match their checksum")]
-pub struct Tampered;
+pub struct UnwrapError;
 
 /// What one call's arguments and reply pass through.
 #[derive(Clone)]
@@ -70,9 +70,9 @@ impl Protection {
         &self,
         sealed: &'a [u8],
         buffer: &'a mut Vec<u8>,
-    ) -> Result<&'a [u8], Tampered> {
+    ) -> Result<&'a [u8], UnwrapError> {
         let args = self.context.unwrap(self.sequence, sealed, buffer)?;
-        if args.len() <= sealed.len() { Ok(args) } else { Err(Tampered) }
+        if args.len() <= sealed.len() { Ok(args) } else { Err(UnwrapError) }
     }
 
     /// The flavour and body of the reply's verifier.

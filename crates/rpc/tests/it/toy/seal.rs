@@ -5,7 +5,7 @@
 use bowline_rpc::Principal;
 use bowline_rpc::auth::{
     Acceptance, CallMessage, Flavor, FlavorReply, NotAccepted, Protection, SecurityContext,
-    Tampered,
+    UnwrapError,
 };
 use proto::rpc::{AuthStat, OpaqueAuth};
 use std::collections::HashSet;
@@ -114,10 +114,10 @@ impl SecurityContext for Context {
         sequence: u64,
         sealed: &'a [u8],
         buffer: &'a mut Vec<u8>,
-    ) -> Result<&'a [u8], Tampered> {
+    ) -> Result<&'a [u8], UnwrapError> {
         match parts(sequence) {
             (sequence, service::SEALED) => {
-                *buffer = open(sequence, sealed).ok_or(Tampered)?;
+                *buffer = open(sequence, sealed).ok_or(UnwrapError)?;
                 Ok(buffer)
             }
             (_, _) => Ok(sealed),
