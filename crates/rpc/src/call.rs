@@ -141,9 +141,9 @@ impl<'a> Call<'a> {
         self.pending.as_ref()?.host.back_channel()
     }
 
-    /// The way for messages to whom the call came from, for as long as the call runs.
-    pub fn way_back(&self) -> WayBack<'a> {
-        WayBack(self.pending.as_ref().map(|pending| pending.host))
+    /// The connection that the call came by, or the socket of a datagram, for as long as the call runs.
+    pub fn connection(&self) -> CallConnection<'a> {
+        CallConnection(self.pending.as_ref().map(|pending| pending.host))
     }
 
     /// The connection that the call came by; `None` for a datagram.
@@ -152,11 +152,11 @@ impl<'a> Call<'a> {
     }
 }
 
-/// The way to whom a call came from, which can be kept while the call is borrowed: see [`Call::way_back`].
+/// The connection or socket that a call came by, which can be kept while the call is borrowed: see [`Call::connection`].
 #[derive(Clone, Copy)]
-pub struct WayBack<'a>(Option<&'a dyn CallHost>);
+pub struct CallConnection<'a>(Option<&'a dyn CallHost>);
 
-impl WayBack<'_> {
+impl CallConnection<'_> {
     /// As [`Call::back_channel`].
     pub fn channel(&self) -> Option<Arc<dyn BackChannel>> {
         self.0?.back_channel()

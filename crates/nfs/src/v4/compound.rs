@@ -126,7 +126,7 @@ fn answer(nfs: &Nfs, call: &mut Call<'_>, received: &Received<'_>, reply: &mut W
         call.outcome.status = Nfsstat4::MinorVersMismatch.number();
         return;
     }
-    let (counter, way_back) = (call.operation_counter(), call.way_back());
+    let (counter, connection) = (call.operation_counter(), call.connection());
     let v4 = &nfs.v4;
     let reading = v4.state.read();
     let mut outcome = call.outcome;
@@ -138,7 +138,7 @@ fn answer(nfs: &Nfs, call: &mut Call<'_>, received: &Received<'_>, reply: &mut W
             nfs,
             caller: &caller,
             principal,
-            way_back,
+            connection,
             minor: head.minor,
             reading: &reading,
             now: nfs.clock.now(),

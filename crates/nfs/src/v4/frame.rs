@@ -49,7 +49,7 @@ pub(super) struct Frame<'f> {
     /// Who sends the request.
     pub principal: Principal,
     /// The connection that the request came by, for callbacks.
-    pub way_back: rpc::WayBack<'f>,
+    pub connection: rpc::CallConnection<'f>,
     /// The minor version of the request.
     pub minor: u32,
     /// The sessions and opens, which do not go while it lives.

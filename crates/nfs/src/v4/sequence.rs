@@ -20,7 +20,7 @@ pub(super) fn sequence<'f>(
         return run_arrived(frame, &a, arriving, reply);
     }
     let session = frame.reading.session(&a.sessionid).ok_or(Nfsstat4::BadSession)?;
-    if !session.takes_from(|| frame.way_back.conn().map(|conn| conn.0)) {
+    if !session.takes_from(|| frame.connection.conn().map(|conn| conn.0)) {
         return Err(Nfsstat4::ConnNotBoundToSession.into());
     }
     let limits = *session.limits();

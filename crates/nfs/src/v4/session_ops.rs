@@ -95,14 +95,14 @@ fn set_up_callbacks(frame: &Frame<'_>, a: &CreateSessionArgs<'_>, made: &Created
     let callbacks = &frame.v4().callbacks;
     let reading = frame.v4().state.read();
     let Some(session) = reading.shared_session(&made.session) else { return false };
-    if let Some(conn) = frame.way_back.conn() {
+    if let Some(conn) = frame.connection.conn() {
         session.bind(conn.0);
     }
     let (minor, slots) = (frame.minor, a.back.maxrequests);
     let credential = credential_of(&a.sec_parms);
     let params = CallbackParams { program: a.cb_program, credential, minor, slots };
     callbacks.add_session(session, params);
-    let way = made.back_channel.then(|| frame.way_back.channel()).flatten();
+    let way = made.back_channel.then(|| frame.connection.channel()).flatten();
     way.is_some_and(|way| callbacks.bind(&made.session, way))
 }
 
@@ -182,7 +182,7 @@ pub(super) fn bind_conn_to_session<'f>(
     let protected = frame.check_protection(session.machine(), op::BIND_CONN_TO_SESSION);
     protected.map_err(|_| Failed::As(Nfsstat4::BadSession))?;
     let callbacks = &frame.v4().callbacks;
-    let way = frame.way_back.channel();
+    let way = frame.connection.channel();
     let bound = match dir {
         FORE => {
             let conn = way.and_then(|way| way.conn());
@@ -203,7 +203,7 @@ pub(super) fn bind_conn_to_session<'f>(
         }
         _ => return Err(Nfsstat4::Inval.into()),
     };
-    if let Some(conn) = frame.way_back.conn().filter(|_| bound != BACK) {
+    if let Some(conn) = frame.connection.conn().filter(|_| bound != BACK) {
         session.bind(conn.0);
     }
     reply.raw(&sessionid);
