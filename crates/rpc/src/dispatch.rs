@@ -265,7 +265,7 @@ fn begin_kept<'a>(
     };
     let origin = Origin::of(host.conn());
     let mut known = replies.begin(key, origin, now_ms);
-    if let Lookup::Elsewhere(_) = known {
+    if let Lookup::OtherConnection(_) = known {
         host.will_block();
         match replies.begin_copy(key, origin, |conn| host.lives(conn), now_ms) {
             Some(settled) => known = settled,
@@ -274,7 +274,7 @@ fn begin_kept<'a>(
         }
     }
     match known {
-        Lookup::Running | Lookup::Elsewhere(_) => {
+        Lookup::Running | Lookup::OtherConnection(_) => {
             duplicate(Verdict::Silence, Outcome::default(), Duplicate::Dropped)
         }
         Lookup::Answered(stored) => {

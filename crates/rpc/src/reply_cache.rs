@@ -170,12 +170,12 @@ pub(crate) enum Lookup<'c> {
     /// It was answered.
     Answered(Stored),
     /// The same call came by another connection.
-    Elsewhere(Elsewhere),
+    OtherConnection(OtherConnection),
 }
 
 /// A call that came by another connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Elsewhere {
+pub(crate) struct OtherConnection {
     pub origin: Origin,
     /// It was not answered yet.
     pub runs: bool,
@@ -324,7 +324,7 @@ impl ReplyCache {
             }
             let copy = shard.origins(key).find(|(origin, _)| !others.contains(origin));
             if let Some((origin, runs)) = copy {
-                return Lookup::Elsewhere(Elsewhere { origin, runs });
+                return Lookup::OtherConnection(OtherConnection { origin, runs });
             }
         }
         shard.begin(key, origin);

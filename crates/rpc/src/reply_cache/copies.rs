@@ -19,7 +19,7 @@ impl Drop for WaitPermit<'_> {
 }
 
 impl ReplyCache {
-    /// What a call is that came by another connection before ([`Lookup::Elsewhere`]): never that again. Waits for
+    /// What a call is that came by another connection before ([`Lookup::OtherConnection`]): never that again. Waits for
     /// the end of that call and until it is known whether its connection `lives`, so that it has to be announced
     /// before. `None` if too many wait already.
     #[cold]
@@ -35,7 +35,7 @@ impl ReplyCache {
         let mut others = Vec::new();
         loop {
             let first = match self.begin_beside(key, origin, &others, now_ms) {
-                Lookup::Elsewhere(first) => first,
+                Lookup::OtherConnection(first) => first,
                 known => return Some(known),
             };
             if first.runs {

@@ -46,7 +46,7 @@ fn plain_key(cache: &Arc<ReplyCache>, xid: u32) -> Key {
 fn answer(cache: &Arc<ReplyCache>, key: Key, now_ms: u64, reply: &[u8]) {
     match cache.begin(key, HERE, now_ms) {
         Lookup::Fresh(ticket) => ticket.finish(reply, Outcome::default()),
-        Lookup::Running | Lookup::Answered(_) | Lookup::Elsewhere(_) => {
+        Lookup::Running | Lookup::Answered(_) | Lookup::OtherConnection(_) => {
             panic!("the call is known already")
         }
     }
@@ -59,7 +59,7 @@ fn is_fresh(cache: &Arc<ReplyCache>, key: Key, now_ms: u64) -> bool {
 fn stored(cache: &Arc<ReplyCache>, key: Key, now_ms: u64) -> Option<Vec<u8>> {
     match cache.begin(key, HERE, now_ms) {
         Lookup::Answered(stored) => Some(stored.results.to_vec()),
-        Lookup::Fresh(_) | Lookup::Running | Lookup::Elsewhere(_) => None,
+        Lookup::Fresh(_) | Lookup::Running | Lookup::OtherConnection(_) => None,
     }
 }
 
@@ -260,7 +260,7 @@ fn exactly_one_of_many_concurrent_copies_runs() {
                             ticket.finish(b"reply", Outcome::default());
                             1
                         }
-                        Lookup::Running | Lookup::Answered(_) | Lookup::Elsewhere(_) => 0,
+                        Lookup::Running | Lookup::Answered(_) | Lookup::OtherConnection(_) => 0,
                     }
                 })
             })
