@@ -5,7 +5,7 @@
 //! and a request that was refused was in somebody's way.
 
 use state::{
-    ByteRange, Caller, Effect, FileKey, How, Leaving, Limits, LockRequest, Mode, Now, Plan,
+    ByteRange, Caller, Effect, FileKey, HostRemoval, How, Limits, LockRequest, Mode, Now, Plan,
     Recovery, State, Tag, Transport, Who,
 };
 use std::net::{IpAddr, Ipv4Addr};
@@ -80,9 +80,9 @@ impl Sequence {
             }
             _ => {
                 match self.state.release_host(self.now, self.host(owner)) {
-                    Leaving::Record(record) => done(self.state.persisted(self.now, &record)),
-                    Leaving::Gone(_, effects) => done(effects),
-                    Leaving::Unknown => panic!("it has just called"),
+                    HostRemoval::Record(record) => done(self.state.persisted(self.now, &record)),
+                    HostRemoval::Gone(_, effects) => done(effects),
+                    HostRemoval::Unknown => panic!("it has just called"),
                 }
                 let held = self.held();
                 let of = OWNERS[owner].0;

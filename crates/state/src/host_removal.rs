@@ -20,7 +20,7 @@ use std::net::IpAddr;
 #[must_use]
 #[derive(Debug, Clone)]
 #[allow(clippy::large_enum_variant, reason = "taken apart at once, never stored")]
-pub enum Leaving {
+pub enum HostRemoval {
     /// Store this, then report it to [`State::persisted`], which drops the host's state.
     Record(Record),
     /// It is gone, with this many ranges.
@@ -142,30 +142,30 @@ impl State {
     }
 
     /// FREE_ALL: a host gives up everything. Its record stays: it has nothing that it could reclaim.
-    pub fn free_all(&self, now: Now, id: HostId) -> Leaving {
+    pub fn free_all(&self, now: Now, id: HostId) -> HostRemoval {
         let removed = {
             let mut hosts = acquire(&self.hosts);
             let leaving = hosts.find(id).is_none_or(|host| host.leaving || host.client.is_some());
             (!leaving).then(|| hosts.renew(id, None)).flatten()
         };
-        let Some(host) = removed else { return Leaving::Unknown };
+        let Some(host) = removed else { return HostRemoval::Unknown };
         let (ranges, effects) = self.purge(now, &host);
-        Leaving::Gone(ranges, effects)
+        HostRemoval::Gone(ranges, effects)
     }
 
     /// Takes everything from a host: the operator's word, [`Plan::Silent`](crate::Plan::Silent), or a monitored host
     /// that [has been idle](Self::idle_hosts).
-    pub fn release_host(&self, now: Now, id: HostId) -> Leaving {
+    pub fn release_host(&self, now: Now, id: HostId) -> HostRemoval {
         let name = {
             let mut hosts = acquire(&self.hosts);
             let Some(host) = hosts.find_mut(id).filter(|host| !host.leaving) else {
-                return Leaving::Unknown;
+                return HostRemoval::Unknown;
             };
             host.leaving = host.recorded;
             host.recorded.then(|| host.info.host_name())
         };
         match name {
-            Some(name) => Leaving::Record(Record::NsmGone(name)),
+            Some(name) => HostRemoval::Record(Record::NsmGone(name)),
             None => self.free_all(now, id),
         }
     }

@@ -66,7 +66,7 @@ pub use file::{How, LockRequest, TestAnswer};
 pub use grace::{Admission, GraceClient, GraceHost, Phase};
 pub use grace_length::{GraceSeconds, GraceSecondsError, LeaseSeconds, LeaseSecondsError};
 pub use holder::{Holder, Who};
-pub use host_removal::{Leaving, Reboot};
+pub use host_removal::{HostRemoval, Reboot};
 pub use hosts::Caller;
 pub use image::{LocalOp, Piece};
 pub use key::{FileKey, HostId, Now, Tag};

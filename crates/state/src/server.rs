@@ -35,7 +35,7 @@ pub enum NotIdentified {
     /// There are too many hosts.
     NoRoom,
     /// The host is being removed: ask again.
-    Leaving,
+    BeingRemoved,
 }
 
 /// The state.
@@ -87,7 +87,7 @@ impl State {
     pub fn identify(&self, now: Now, caller: &Caller<'_>) -> Result<HostId, NotIdentified> {
         acquire(&self.hosts).identify(now, caller, &self.limits).map_err(|refusal| match refusal {
             Refusal::NoRoom => NotIdentified::NoRoom,
-            Refusal::UnknownHost => NotIdentified::Leaving,
+            Refusal::UnknownHost => NotIdentified::BeingRemoved,
         })
     }
 

@@ -72,7 +72,7 @@ mod sync {
 pub use file::{How, LockRequest, TestAnswer};
 pub use grace::Phase;
 pub use holder::{Holder, Who};
-pub use host_removal::{Leaving, Reboot};
+pub use host_removal::{HostRemoval, Reboot};
 pub use hosts::Caller;
 pub use image::{LocalOp, Piece};
 pub use key::{FileKey, HostId, Now, Tag};

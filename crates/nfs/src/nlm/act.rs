@@ -8,7 +8,7 @@ use super::{Nlm, status};
 use proto::nlm::Status;
 use rpc::Blocking;
 use state::{
-    Conflict, Effect, Effects, HostId, Leaving, LocalAnswer, LocalOp, Plan, Record, Tag, Ticket,
+    Conflict, Effect, Effects, HostId, HostRemoval, LocalAnswer, LocalOp, Plan, Record, Tag, Ticket,
 };
 use std::time::Duration;
 
@@ -123,12 +123,12 @@ impl Nlm {
     /// Takes everything from a host that has not called for so long that others may have its locks.
     fn released(&self, blocking: &dyn Blocking, host: HostId) -> Next {
         match self.state().release_host(self.now(), host) {
-            Leaving::Record(record) => self.stored(blocking, &record),
-            Leaving::Gone(_, effects) => {
+            HostRemoval::Record(record) => self.stored(blocking, &record),
+            HostRemoval::Gone(_, effects) => {
                 self.run(blocking, effects);
                 Next::Step
             }
-            Leaving::Unknown => Next::Again,
+            HostRemoval::Unknown => Next::Again,
         }
     }
 

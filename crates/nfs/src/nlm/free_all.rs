@@ -4,7 +4,7 @@ use super::Nlm;
 use super::request::{Sender, arguments};
 use proto::nlm::FreeAllArgs;
 use rpc::{Call, Fault};
-use state::Leaving;
+use state::HostRemoval;
 use xdr::{Reader, Writer};
 
 pub(super) fn free_all<const VERSION: u32>(
@@ -17,7 +17,7 @@ pub(super) fn free_all<const VERSION: u32>(
     let sender = Sender { name: args.name, version: VERSION, nsm_state: 0 };
     // it has no result: what cannot be done is not said
     if let Ok(host) = nlm.host(call, sender)
-        && let Leaving::Gone(_, effects) = nlm.state().free_all(nlm.now(), host)
+        && let HostRemoval::Gone(_, effects) = nlm.state().free_all(nlm.now(), host)
     {
         nlm.run(call.blocking, effects);
     }

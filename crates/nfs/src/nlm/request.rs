@@ -101,7 +101,7 @@ impl Nlm {
         };
         self.state().identify(self.now(), &caller).map_err(|error| match error {
             NotIdentified::NoRoom => Status::DeniedNoLocks,
-            NotIdentified::Leaving => status::LATER,
+            NotIdentified::BeingRemoved => status::LATER,
         })
     }
 

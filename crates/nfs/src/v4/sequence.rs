@@ -86,7 +86,7 @@ fn status(error: SequenceError) -> Failed {
         SequenceError::BadSlot => Nfsstat4::BadSlot,
         SequenceError::BadHighSlot => Nfsstat4::BadHighSlot,
         SequenceError::Misordered => Nfsstat4::SeqMisordered,
-        SequenceError::Running | SequenceError::Leaving => Nfsstat4::Delay,
+        SequenceError::Running | SequenceError::BeingRemoved => Nfsstat4::Delay,
         SequenceError::Uncached => Nfsstat4::RetryUncachedRep,
         SequenceError::FalseRetry => Nfsstat4::SeqFalseRetry,
         SequenceError::Dead => Nfsstat4::DeadSession,

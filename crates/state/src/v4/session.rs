@@ -59,8 +59,8 @@ pub enum SequenceError {
     FalseRetry,
     /// The session is no more.
     Dead,
-    /// The client's lease is over, and somebody takes what it has just now.
-    Leaving,
+    /// The client's lease is over, and its state is being removed for somebody else's request.
+    BeingRemoved,
 }
 
 /// How SEQUENCE went.
@@ -229,7 +229,7 @@ impl Session {
             return Err(SequenceError::Dead);
         }
         if self.client.is_leaving() {
-            return Err(SequenceError::Leaving);
+            return Err(SequenceError::BeingRemoved);
         }
         match slot.begin(number, request) {
             Begin::Run => {

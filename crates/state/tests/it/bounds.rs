@@ -3,8 +3,8 @@
 use crate::world::{World, file, range};
 use allocation_counter::measure;
 use bowline_state::{
-    ByteRange, Caller, FileKey, HostId, How, Leaving, LockRequest, Mode, NotIdentified, Now, Plan,
-    Record, Records, Recovery, State, Transport, Who,
+    ByteRange, Caller, FileKey, HostId, HostRemoval, How, LockRequest, Mode, NotIdentified, Now,
+    Plan, Record, Records, Recovery, State, Transport, Who,
 };
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -51,7 +51,7 @@ fn a_host_may_hold_65536_locks_and_no_more() {
         assert!(format!("{denied:?}").contains("Held"));
     });
     assert!(looked.count_total < 40, "{looked:?}");
-    let Leaving::Record(record) = world.state.release_host(world.now, world.host(1)) else {
+    let HostRemoval::Record(record) = world.state.release_host(world.now, world.host(1)) else {
         panic!("it was recorded")
     };
     world.store(&record);
@@ -162,7 +162,7 @@ fn hosts_beyond_the_limit_are_refused_and_those_that_hold_nothing_go() {
     }
     assert_eq!(identify(&state, Now(2), most), Err(NotIdentified::NoRoom));
     let recorded = identify(&state, Now(2), 7).unwrap();
-    let Leaving::Record(record) = state.release_host(Now(2), recorded) else { panic!() };
+    let HostRemoval::Record(record) = state.release_host(Now(2), recorded) else { panic!() };
     let _none = state.persisted(Now(2), &record);
     assert!(identify(&state, Now(3), most).is_ok());
     // it holds nothing and was not recorded: it makes place

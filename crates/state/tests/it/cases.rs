@@ -2,8 +2,8 @@
 
 use crate::world::{Owner, World, address, file, name, range};
 use bowline_state::{
-    ByteRange, Cancelled, Conflict, Effect, How, Leaving, Limits, LocalAnswer, LockRequest, Mode,
-    Now, Phase, Plan, Reboot, Record, Tag, TestAnswer, Who,
+    ByteRange, Cancelled, Conflict, Effect, HostRemoval, How, Limits, LocalAnswer, LockRequest,
+    Mode, Now, Phase, Plan, Reboot, Record, Tag, TestAnswer, Who,
 };
 
 const A: Owner = (1, 10);
@@ -456,7 +456,7 @@ fn a_host_is_released_after_its_record_and_cannot_reclaim() {
     granted(&world.lock(A, file(0), ALL, Mode::Write, How::Try));
     blocked(&world.lock(B, file(0), ALL, Mode::Write, How::Wait(Tag(1))), 1);
     let leaving = world.state.release_host(world.now, world.host(1));
-    let Leaving::Record(record) = leaving else { panic!("{leaving:?}") };
+    let HostRemoval::Record(record) = leaving else { panic!("{leaving:?}") };
     assert!(world.told.is_empty(), "nothing is granted before the record is stored");
     world.store(&record);
     assert_eq!(world.told, [Tag(1)]);
@@ -470,7 +470,7 @@ fn a_host_is_released_after_its_record_and_cannot_reclaim() {
 fn a_host_whose_release_cannot_be_stored_keeps_its_locks() {
     let mut world = World::new(false);
     granted(&world.lock(A, file(0), ALL, Mode::Write, How::Try));
-    let Leaving::Record(record) = world.state.release_host(world.now, world.host(1)) else {
+    let HostRemoval::Record(record) = world.state.release_host(world.now, world.host(1)) else {
         panic!("it is recorded");
     };
     assert!(world.try_host(1).is_err());
@@ -483,7 +483,7 @@ fn a_host_whose_release_cannot_be_stored_keeps_its_locks() {
 fn a_host_that_reboots_while_it_is_released_loses_its_locks_at_once() {
     let mut world = World::new(false);
     granted(&world.lock(A, file(0), ALL, Mode::Write, How::Try));
-    let Leaving::Record(record) = world.state.release_host(world.now, world.host(1)) else {
+    let HostRemoval::Record(record) = world.state.release_host(world.now, world.host(1)) else {
         panic!("it is recorded");
     };
     let reboot = world.state.client_rebooted(world.now, address(1), &name(1), 3);
@@ -506,7 +506,7 @@ fn a_silent_host_loses_its_locks_only_on_conflict() {
     assert_eq!(rows[0].ranges, 1, "nobody wanted it so far");
     let plan = world.lock(B, file(0), ALL, Mode::Read, How::Try);
     assert!(matches!(plan, Plan::Silent(host) if host == silent), "{plan:?}");
-    let Leaving::Record(record) = world.state.release_host(world.now, silent) else {
+    let HostRemoval::Record(record) = world.state.release_host(world.now, silent) else {
         panic!("it is recorded");
     };
     world.store(&record);
@@ -522,7 +522,7 @@ fn a_monitored_host_without_locks_is_removed_after_an_hour() {
     assert!(world.state.idle_hosts(Now(3_599_999), 9).is_empty());
     let idle = world.state.idle_hosts(Now(3_600_000), 9);
     assert_eq!(idle, [world.host(1)]);
-    let Leaving::Record(record) = world.state.release_host(world.now, idle[0]) else {
+    let HostRemoval::Record(record) = world.state.release_host(world.now, idle[0]) else {
         panic!("it is recorded");
     };
     world.store(&record);

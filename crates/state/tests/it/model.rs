@@ -5,8 +5,8 @@
 
 use crate::world::{BYTES, Owner, World, address, file, name, range, span};
 use bowline_state::{
-    ByteRange, Cancelled, Conflict, FileKey, How, Leaving, Limits, Mode, NotIdentified, Now, Plan,
-    Reboot, Tag,
+    ByteRange, Cancelled, Conflict, FileKey, HostRemoval, How, Limits, Mode, NotIdentified, Now,
+    Plan, Reboot, Tag,
 };
 use std::collections::HashMap;
 
@@ -318,12 +318,12 @@ impl Run {
                 self.world.run(effects);
             }
             _ => match self.world.state.release_host(self.world.now, id) {
-                Leaving::Record(record) => {
-                    assert!(matches!(self.world.try_host(host), Err(NotIdentified::Leaving)));
+                HostRemoval::Record(record) => {
+                    assert!(matches!(self.world.try_host(host), Err(NotIdentified::BeingRemoved)));
                     self.world.store(&record);
                 }
-                Leaving::Gone(_, effects) => self.world.run(effects),
-                Leaving::Unknown => panic!("the host was there"),
+                HostRemoval::Gone(_, effects) => self.world.run(effects),
+                HostRemoval::Unknown => panic!("the host was there"),
             },
         }
         let mut told = Vec::new();
@@ -387,9 +387,9 @@ impl Run {
     }
 }
 
-fn leave(leaving: Leaving) -> (usize, bowline_state::Effects) {
+fn leave(leaving: HostRemoval) -> (usize, bowline_state::Effects) {
     match leaving {
-        Leaving::Gone(ranges, effects) => (ranges, effects),
+        HostRemoval::Gone(ranges, effects) => (ranges, effects),
         other => panic!("{other:?}"),
     }
 }

@@ -3,7 +3,7 @@
 use crate::cases::{denied, granted};
 use crate::world::{Owner, World, address, file, range};
 use bowline_state::{
-    ByteRange, How, Leaving, Limits, Mode, Now, Plan, ShareBits, ShareMode, ShareOwner,
+    ByteRange, HostRemoval, How, Limits, Mode, Now, Plan, ShareBits, ShareMode, ShareOwner,
     ShareRequest, Tag,
 };
 
@@ -82,7 +82,7 @@ fn a_client_is_never_denied_by_its_own_reservation() {
     assert!(world.state.share_denies(&file(0), address(2), ShareBits::WRITE));
     assert!(!world.state.share_denies(&file(1), address(2), ShareBits::WRITE));
     let leaving = world.state.free_all(world.now, world.host(1));
-    assert!(matches!(leaving, Leaving::Gone(0, _)));
+    assert!(matches!(leaving, HostRemoval::Gone(0, _)));
     assert!(!world.state.share_denies(&file(0), address(2), ShareBits::WRITE));
     assert_eq!(world.state.totals().files, 0);
 }

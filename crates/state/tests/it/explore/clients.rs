@@ -2,7 +2,7 @@
 
 use crate::world::{address, file, name};
 use bowline_state::{
-    ByteRange, Caller, Cancelled, Effect, Effects, HostId, HostName, How, Leaving, Limits,
+    ByteRange, Caller, Cancelled, Effect, Effects, HostId, HostName, HostRemoval, How, Limits,
     LocalAnswer, LocalConflict, LocalOp, LockRequest, Mode, Now, Plan, Reboot, Record, Recovery,
     State, Tag, Ticket, Transport, Who,
 };
@@ -565,8 +565,8 @@ impl Env {
     fn release(&mut self, owner: u8) {
         let Some(host) = self.host(owner) else { return };
         match self.state.release_host(self.now, host) {
-            Leaving::Record(record) => self.flights.push(Flight::Store(record, None)),
-            Leaving::Gone(_, effects) => {
+            HostRemoval::Record(record) => self.flights.push(Flight::Store(record, None)),
+            HostRemoval::Gone(_, effects) => {
                 // it was never recorded in this life of the server and holds nothing here
                 self.run(effects);
                 self.assert_nothing_of(owner);
@@ -574,7 +574,7 @@ impl Env {
                     client.open = Open::Nothing;
                 }
             }
-            Leaving::Unknown => {}
+            HostRemoval::Unknown => {}
         }
     }
 
