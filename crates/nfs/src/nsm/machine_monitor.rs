@@ -86,12 +86,12 @@ impl Address {
     }
 }
 
-/// Whether rpc.statd has forgotten what it watched for the server of before.
+/// SM_UNMON_ALL, by which rpc.statd forgets what it watched for the server of before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Cleared {
-    No,
-    UnderWay,
-    Yes,
+enum UnmonAll {
+    NotSent,
+    InProgress,
+    Done,
 }
 
 #[derive(Debug)]
@@ -99,7 +99,7 @@ struct Inner {
     on: bool,
     /// Counts how often it was switched: the outcome of a call of before means nothing.
     turn: u64,
-    cleared: Cleared,
+    unmon_all: UnmonAll,
     addresses: BTreeMap<IpAddr, Address>,
     queue: VecDeque<IpAddr>,
     under_way: usize,
@@ -134,7 +134,7 @@ impl MachineMonitor {
         let inner = Inner {
             on: false,
             turn: 0,
-            cleared: Cleared::No,
+            unmon_all: UnmonAll::NotSent,
             addresses: BTreeMap::new(),
             queue: VecDeque::new(),
             under_way: 0,
@@ -321,7 +321,7 @@ impl Inner {
         self.on = on;
         self.turn = self.turn.wrapping_add(1);
         // also what was watched until now: with no names, nothing is watched again
-        self.cleared = Cleared::No;
+        self.unmon_all = UnmonAll::NotSent;
         self.addresses.clear();
         self.queue.clear();
         self.under_way = 0;
@@ -362,15 +362,15 @@ impl Inner {
         if now_ms < self.not_before_ms {
             return Vec::new();
         }
-        match self.cleared {
+        match self.unmon_all {
             // off from the start: nothing was ever asked
-            Cleared::No if self.turn == 0 => Vec::new(),
-            Cleared::No => {
-                self.cleared = Cleared::UnderWay;
+            UnmonAll::NotSent if self.turn == 0 => Vec::new(),
+            UnmonAll::NotSent => {
+                self.unmon_all = UnmonAll::InProgress;
                 vec![Question::Forget]
             }
-            Cleared::UnderWay => Vec::new(),
-            Cleared::Yes => {
+            UnmonAll::InProgress => Vec::new(),
+            UnmonAll::Done => {
                 let free = UNDER_WAY_MAX.saturating_sub(self.under_way).min(self.queue.len());
                 let due: Vec<Question> = self
                     .queue
@@ -391,10 +391,10 @@ impl Inner {
 
     /// When something is due that no answer makes due.
     fn next_ms(&self, now_ms: u64) -> Option<u64> {
-        let waits = match self.cleared {
-            Cleared::No => self.turn > 0,
-            Cleared::UnderWay => false,
-            Cleared::Yes => !self.queue.is_empty() && self.under_way < UNDER_WAY_MAX,
+        let waits = match self.unmon_all {
+            UnmonAll::NotSent => self.turn > 0,
+            UnmonAll::InProgress => false,
+            UnmonAll::Done => !self.queue.is_empty() && self.under_way < UNDER_WAY_MAX,
         };
         waits.then(|| self.not_before_ms.max(now_ms))
     }
@@ -416,7 +416,7 @@ impl Inner {
             Question::Forget => {
                 // off: asked once, whatever comes of it
                 let done = answered || !self.on;
-                self.cleared = if done { Cleared::Yes } else { Cleared::No };
+                self.unmon_all = if done { UnmonAll::Done } else { UnmonAll::NotSent };
                 return;
             }
             Question::Watch(addr) => (addr, true),
