@@ -57,9 +57,9 @@ mod tests {
     use super::{HandOver, Receive};
     use std::cell::RefCell;
 
-    struct Shelf(RefCell<Vec<String>>);
+    struct Received(RefCell<Vec<String>>);
 
-    impl Receive<String> for &Shelf {
+    impl Receive<String> for &Received {
         fn receive(&self, value: String) {
             self.0.borrow_mut().push(value);
         }
@@ -67,11 +67,11 @@ mod tests {
 
     #[test]
     fn dropped_items_are_handed_over_once() {
-        let shelf = Shelf(RefCell::default());
-        let mut owner = HandOver::new("a".to_owned(), &shelf);
+        let received = Received(RefCell::default());
+        let mut owner = HandOver::new("a".to_owned(), &received);
         owner.push('b');
-        assert_eq!((owner.len(), shelf.0.borrow().len()), (2, 0));
+        assert_eq!((owner.len(), received.0.borrow().len()), (2, 0));
         drop(owner);
-        assert_eq!(*shelf.0.borrow(), ["ab"]);
+        assert_eq!(*received.0.borrow(), ["ab"]);
     }
 }
