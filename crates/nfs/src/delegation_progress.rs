@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
-use vfs::Disturbed;
+use vfs::LeaseBreakCallback;
 
 /// How long a call waits for a client each time.
 const WAIT: Duration = Duration::from_millis(50);
@@ -122,7 +122,7 @@ impl Delegations {
         &self,
         file: FileKey,
         also: impl Fn() + Send + Sync + 'static,
-    ) -> Disturbed {
+    ) -> LeaseBreakCallback {
         let disturbed = Arc::clone(&self.disturbed);
         Box::new(move || {
             also();

@@ -5,12 +5,12 @@ use crate::{Cx, Fid, Kept, Result};
 
 /// Called when somebody is held back, or has changed what cannot be held back. By a thread that waits for nobody; must not
 /// block.
-pub type Disturbed = Box<dyn Fn() + Send + Sync>;
+pub type LeaseBreakCallback = Box<dyn Fn() + Send + Sync>;
 
 /// Back ends that can hold local programs back.
 pub trait Leases: Send + Sync {
     /// Holds everybody back who wants to change a regular file's data, until the result is dropped, for 45 seconds at the
-    /// most: local programs wait, and calls of this back end fail with [`crate::Status::Jukebox`]; `disturbed` is called
+    /// most: local programs wait, and calls of this back end fail with [`crate::Status::Jukebox`]; `on_break` is called
     /// when one comes. It is called as well after the file's names or attributes have changed, which is not held back. One
     /// lease of a file at a time.
     ///
@@ -23,6 +23,6 @@ pub trait Leases: Send + Sync {
         &self,
         cx: &Cx<'_>,
         fid: &Fid,
-        disturbed: Disturbed,
+        on_break: LeaseBreakCallback,
     ) -> Result<Option<Kept>>;
 }

@@ -33,7 +33,7 @@ pub use call::{
 };
 pub use factory::BackendFactory;
 pub use fid::Fid;
-pub use leases::{Disturbed, Leases};
+pub use leases::{LeaseBreakCallback, Leases};
 pub use locks::{FileLocks, LockChange, LockConflict, LockMode, LockOutcome, LockRange, Locks};
 pub use name::{Component, NAME_MAX, Name};
 pub use quota::{Quota, QuotaKind, QuotaUsage, Quotas};

@@ -2,7 +2,7 @@
 //!
 //! The thread starts with the first lease and ends with the cache. It alone gets the signals ([`sys::lease`]).
 //!
-//! Lock: [`Table`] is locked to add a lease, to remove one, and while the thread calls those that were disturbed, which
+//! Lock: [`Table`] is locked to add a lease, to remove one, and while the thread calls back those whose lease is broken, which
 //! must not block. No descriptor is closed under it.
 
 use crate::cache::closers::CloseQueue;
@@ -14,7 +14,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use sys::event::Event;
 use sys::lease::{self, BreakSignals, Broken, NameWatch};
-use vfs::Disturbed;
+use vfs::LeaseBreakCallback;
 
 /// How long the kernel must hold back whoever is in the way: a client is given 40 s to return what it holds.
 const BREAK_TIME_MIN_S: u64 = 45;
@@ -23,7 +23,7 @@ struct Lease {
     key: Key,
     fd: OwnedFd,
     watch: i32,
-    disturbed: Disturbed,
+    on_break: LeaseBreakCallback,
 }
 
 #[derive(Default)]
@@ -80,7 +80,7 @@ impl Shared {
                     let leases = watches.iter().filter_map(|watch| table.of_watch.get(watch));
                     leases.for_each(|fd| table.disturb(*fd));
                 }
-                None => table.leases.values().for_each(|lease| (lease.disturbed)()),
+                None => table.leases.values().for_each(|lease| (lease.on_break)()),
             }
         }
     }
@@ -89,13 +89,13 @@ impl Shared {
 impl Table {
     fn disturb(&self, fd: RawFd) {
         if let Some(lease) = self.leases.get(&fd) {
-            (lease.disturbed)();
+            (lease.on_break)();
         }
     }
 
     fn disturb_broken(&self) {
         let broken = self.leases.values().filter(|lease| !lease::is_whole(lease.fd.as_fd()));
-        broken.for_each(|lease| (lease.disturbed)());
+        broken.for_each(|lease| (lease.on_break)());
     }
 }
 
@@ -140,7 +140,7 @@ impl Leases {
         &self,
         (key, fd): (Key, OwnedFd),
         queue: &Arc<CloseQueue>,
-        disturbed: Disturbed,
+        on_break: LeaseBreakCallback,
     ) -> io::Result<Option<HeldLease>> {
         let shared = self.started()?;
         let number = fd.as_raw_fd();
@@ -153,7 +153,7 @@ impl Leases {
             }
             table.of_watch.insert(watch, number);
             table.files.insert(key);
-            table.leases.insert(number, Lease { key, fd, watch, disturbed });
+            table.leases.insert(number, Lease { key, fd, watch, on_break });
         }
         let held = HeldLease { shared, queue: Arc::clone(queue), number };
         // known before it is taken: it may be broken at once

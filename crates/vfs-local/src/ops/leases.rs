@@ -8,7 +8,7 @@ use crate::fs::LocalFs;
 use std::io;
 use sys::errno::Errno;
 use sys::open::How;
-use vfs::{Cx, Disturbed, Fid, Kept, Leases, Result, Status, need_regular};
+use vfs::{Cx, Fid, Kept, LeaseBreakCallback, Leases, Result, Status, need_regular};
 
 /// The part of the open files that may have a lease besides: one of this many.
 const LEASED_SHARE: usize = 4;
@@ -18,7 +18,7 @@ impl Leases for LocalFs {
         &self,
         cx: &Cx<'_>,
         fid: &Fid,
-        disturbed: Disturbed,
+        on_break: LeaseBreakCallback,
     ) -> Result<Option<Kept>> {
         // what other machines and processes do with the files of these is not seen here
         if self.warm_backend != self.backend {
@@ -38,7 +38,7 @@ impl Leases for LocalFs {
         }
         let (file, _) = self.hold(cx, fid)?;
         let fd = self.open_data(fid, &file, How::Read).map_err(errno::from)?;
-        let taken = self.files.leases.take((self.key(fid), fd), &self.closing, disturbed);
+        let taken = self.files.leases.take((self.key(fid), fd), &self.closing, on_break);
         let lease = taken.map_err(|error| lease_status(&error))?;
         // names that went before the watch began are told by nobody
         let alone = self.hold(cx, fid)?.1.nlink > 0;

@@ -39,14 +39,14 @@ fn a_lease_of_another_program_delays_no_call() {
     });
 }
 
-/// Takes a lease of ours; how often it was disturbed.
+/// Takes a lease of ours; how often its callback was called.
 fn hold_back(local: &dyn Backend, fid: &vfs::Fid) -> (Option<vfs::Kept>, Receiver<()>) {
     let (told, heard) = channel();
     let told = std::sync::Mutex::new(told);
-    let disturbed = Box::new(move || {
+    let on_break = Box::new(move || {
         let _over = told.lock().unwrap().send(());
     });
-    (local.leases().unwrap().hold_back_writers(&of(ROOT), fid, disturbed).unwrap(), heard)
+    (local.leases().unwrap().hold_back_writers(&of(ROOT), fid, on_break).unwrap(), heard)
 }
 
 /// As [`hold_back`], where nobody writes the file: on a busy machine a descriptor by which it was written may be closed a
