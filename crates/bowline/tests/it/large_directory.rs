@@ -5,7 +5,7 @@ use crate::rig::{NOBODY, Server, is_root};
 use client::Client;
 use client::nfs4::{Operations, Session, results_inside, succeeded};
 use proto::layout::Bytes;
-use proto::nfs4::{Bitmap4, ReaddirArgs, attr, op};
+use proto::nfs4::{Bitmap4, LINUX_GETATTR, ReaddirArgs, attr, op};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
@@ -98,25 +98,7 @@ fn change(dir: &Path, calls: u32) {
 }
 
 /// What the Linux client asks for of each entry.
-const ATTRS: Bitmap4 = Bitmap4::of(&[
-    attr::TYPE,
-    attr::CHANGE,
-    attr::SIZE,
-    attr::FSID,
-    attr::RDATTR_ERROR,
-    attr::FILEHANDLE,
-    attr::FILEID,
-    attr::MODE,
-    attr::NUMLINKS,
-    attr::OWNER,
-    attr::OWNER_GROUP,
-    attr::RAWDEV,
-    attr::SPACE_USED,
-    attr::TIME_ACCESS,
-    attr::TIME_METADATA,
-    attr::TIME_MODIFY,
-    attr::MOUNTED_ON_FILEID,
-]);
+const ATTRS: Bitmap4 = LINUX_GETATTR.or(&Bitmap4::of(&[attr::RDATTR_ERROR, attr::FILEHANDLE]));
 
 /// The same over version 4.1: names only, and with the attributes that the Linux client asks for.
 fn list_by_version_4(server: &Server, dir: &Path) {

@@ -6,7 +6,7 @@
 //!
 //! The program starts itself again as the traced child, whose threads are only those that are stepped.
 
-use super::support::compounds::{LINUX, Session, operation, putfh};
+use super::support::compounds::{Session, operation, putfh};
 use super::support::dispatched::Dispatched;
 use super::support::{at, wire};
 use proto::nfs3::{AccessArgs, Bytes, ReadArgs, StableHow, WriteArgs, procedure as p};
@@ -226,7 +226,7 @@ fn records(
             &wire(&WriteArgs { file, offset: 0, stable, data: Bytes(&[1; 512]) }),
         ),
         compound(&[]),
-        on_file(operation(op::GETATTR, &LINUX)),
+        on_file(operation(op::GETATTR, &nfs4::LINUX_GETATTR)),
         compound(&[putfh(&server.root), operation(op::LOOKUP, &Bytes::<255>(b"file"))]),
         on_file(operation(op::ACCESS, &0x3f_u32)),
         on_file(operation(op::READ, &nfs4::ReadArgs { stateid, offset: 4096, count: 2048 })),

@@ -1,18 +1,15 @@
 //! The COMPOUNDs of version 4.1 that are counted, as the Linux client makes them, but that each does one thing only.
 
-use super::support::compounds::{LINUX, Session, operation, plain, putfh};
+use super::support::compounds::{Session, operation, plain, putfh};
 use super::{Calls, Served};
 use proto::layout::Bytes;
 use proto::nfs4::{
-    Bitmap4, CloseArgs, OpenArgs, OpenOwner4, ReadArgs, ReaddirArgs, StableHow4, Stateid4,
-    WriteArgs, attr, op,
+    CloseArgs, LINUX_CACHE_CONSISTENCY, LINUX_GETATTR, OpenArgs, OpenOwner4, ReadArgs, ReaddirArgs,
+    StableHow4, Stateid4, WriteArgs, op,
 };
 
 /// Owners that have a file open as well.
 const OTHERS: u32 = 700;
-/// The attributes by which the Linux client sees changes.
-const CONSISTENCY: Bitmap4 =
-    Bitmap4::of(&[attr::CHANGE, attr::SIZE, attr::TIME_METADATA, attr::TIME_MODIFY]);
 
 /// The same operations again and again, each time by a request of its own.
 fn repeated(served: &Served, session: &Session, operations: &[Vec<u8>]) -> Calls {
@@ -31,12 +28,12 @@ pub fn sequence(served: &Served) -> Calls {
 }
 
 pub fn getattr(served: &Served) -> Calls {
-    on_file(served, &[operation(op::GETATTR, &LINUX)])
+    on_file(served, &[operation(op::GETATTR, &LINUX_GETATTR)])
 }
 
 pub fn lookup(served: &Served) -> Calls {
     let name = operation(op::LOOKUP, &Bytes::<255>(b"file"));
-    let attributes = operation(op::GETATTR, &LINUX);
+    let attributes = operation(op::GETATTR, &LINUX_GETATTR);
     let session = Session::new(&served.server);
     let operations = [putfh(&served.server.root), name, plain(op::GETFH), attributes];
     repeated(served, &session, &operations)
@@ -102,7 +99,7 @@ pub fn open_close_shared(served: &Served) -> Calls {
 /// As the Linux client asks whether it may open a file.
 pub fn access_getattr(served: &Served) -> Calls {
     let access = operation(op::ACCESS, &0x3f_u32);
-    on_file(served, &[access, operation(op::GETATTR, &CONSISTENCY)])
+    on_file(served, &[access, operation(op::GETATTR, &LINUX_CACHE_CONSISTENCY)])
 }
 
 pub fn readdir(served: &Served) -> Calls {
@@ -113,7 +110,7 @@ pub fn readdir(served: &Served) -> Calls {
         cookieverf: [0; 8],
         dircount: 8192,
         maxcount: 32_768,
-        attrs: LINUX,
+        attrs: LINUX_GETATTR,
     };
     let session = Session::new(&served.server);
     repeated(served, &session, &[putfh(&served.server.root), operation(op::READDIR, &args)])

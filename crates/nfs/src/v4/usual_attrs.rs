@@ -5,31 +5,14 @@
 
 use super::attr::{Facts, file_type, put_fsid};
 use super::owner::put_id;
-use proto::nfs4::{Bitmap4, attr as a};
+use proto::nfs4::{Bitmap4, LINUX_CACHE_CONSISTENCY, LINUX_GETATTR, attr as a};
 use vfs::{Attr, Time};
 use xdr::{Writer, hyper};
 
-static USUAL: Bitmap4 = Bitmap4::of(&[
-    a::TYPE,
-    a::CHANGE,
-    a::SIZE,
-    a::FSID,
-    a::FILEID,
-    a::MODE,
-    a::NUMLINKS,
-    a::OWNER,
-    a::OWNER_GROUP,
-    a::RAWDEV,
-    a::SPACE_USED,
-    a::TIME_ACCESS,
-    a::TIME_METADATA,
-    a::TIME_MODIFY,
-    a::MOUNTED_ON_FILEID,
-]);
+static USUAL: Bitmap4 = LINUX_GETATTR;
 
 /// By what changes are seen: Linux asks for it behind ACCESS and WRITE. Every object has these in every minor version.
-pub(super) static CONSISTENCY: Bitmap4 =
-    Bitmap4::of(&[a::CHANGE, a::SIZE, a::TIME_METADATA, a::TIME_MODIFY]);
+pub(super) static CONSISTENCY: Bitmap4 = LINUX_CACHE_CONSISTENCY;
 
 /// What may be asked for besides.
 static OPTIONAL: Bitmap4 = Bitmap4::of(&[a::RDATTR_ERROR, a::FILEHANDLE, a::TIME_CREATE]);

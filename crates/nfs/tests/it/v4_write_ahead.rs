@@ -1,14 +1,15 @@
 //! A WRITE inside a COMPOUND of which data goes to the file before the record is whole: it does what it does whole, and its
 //! request runs exactly once.
 
-use crate::support::compounds::{LINUX, Session, operation, plain, putfh};
+use crate::support::compounds::{Session, operation, plain, putfh};
 use crate::support::dispatched::Dispatched;
 use crate::support::{at, exports, wire};
 use proptest::prelude::*;
 use proto::layout::Bytes;
 use proto::nfs3::{self, CreateArgs, CreateHow3, PostOpAttr, ReadArgs, ReadOk, Res, Sattr3};
 use proto::nfs4::{
-    CloseArgs, Nfsstat4, OpenDowngradeArgs, SequenceArgs, StableHow4, Stateid4, WriteArgs, op,
+    CloseArgs, LINUX_GETATTR, Nfsstat4, OpenDowngradeArgs, SequenceArgs, StableHow4, Stateid4,
+    WriteArgs, op,
 };
 use rpc::{LargeArgument, Reply, Verdict};
 use std::rc::Rc;
@@ -76,8 +77,10 @@ impl<'s> Opened<'s> {
     /// What Linux sends.
     fn write(&self, offset: u64, stable: StableHow4, data: &[u8]) -> Vec<u8> {
         let write = self.write_op(offset, stable, data);
-        self.session
-            .record(self.server, &[putfh(&self.file), write, operation(op::GETATTR, &LINUX)])
+        self.session.record(
+            self.server,
+            &[putfh(&self.file), write, operation(op::GETATTR, &LINUX_GETATTR)],
+        )
     }
 
     fn call(&self, operations: &[Vec<u8>]) -> Done {

@@ -3,30 +3,11 @@
 use super::dispatched::Dispatched;
 use proto::layout::Bytes;
 use proto::nfs4::{
-    Bitmap4, CompoundHead, ExchangeIdArgs, OpenArgs, OpenClaim4, OpenHow4, OpenOwner4,
-    SequenceArgs, StateProtectHow, Stateid4, attr, op,
+    CompoundHead, ExchangeIdArgs, OpenArgs, OpenClaim4, OpenHow4, OpenOwner4, SequenceArgs,
+    StateProtectHow, Stateid4, op,
 };
 use std::cell::Cell;
 use xdr::{Encode, Reader, Writer};
-
-/// What the Linux client asks of a file.
-pub const LINUX: Bitmap4 = Bitmap4::of(&[
-    attr::TYPE,
-    attr::CHANGE,
-    attr::SIZE,
-    attr::FSID,
-    attr::FILEID,
-    attr::MODE,
-    attr::NUMLINKS,
-    attr::OWNER,
-    attr::OWNER_GROUP,
-    attr::RAWDEV,
-    attr::SPACE_USED,
-    attr::TIME_ACCESS,
-    attr::TIME_METADATA,
-    attr::TIME_MODIFY,
-    attr::MOUNTED_ON_FILEID,
-]);
 
 /// COMPOUND's number.
 const COMPOUND: u32 = 1;

@@ -1,5 +1,7 @@
 //! The attributes (RFC 8881 §5.6, §5.7, RFC 7862 §12, RFC 8275, RFC 8276): number, name, the minor version that defined them, and which of GETATTR and
-//! SETATTR takes them.
+//! SETATTR takes them; and which of them the Linux client asks for.
+
+use super::Bitmap4;
 
 /// Attribute numbers (`FATTR4_*`, RFC 7863).
 pub mod attr {
@@ -170,6 +172,30 @@ pub mod attr {
     /// `xattr_support`.
     pub const XATTR_SUPPORT: u32 = 82;
 }
+
+/// What the Linux client's GETATTR asks of a file (its `nfs4_fattr_bitmap`). With a filehandle and `rdattr_error` its READDIR asks the
+/// same of each entry.
+pub const LINUX_GETATTR: Bitmap4 = Bitmap4::of(&[
+    attr::TYPE,
+    attr::CHANGE,
+    attr::SIZE,
+    attr::FSID,
+    attr::FILEID,
+    attr::MODE,
+    attr::NUMLINKS,
+    attr::OWNER,
+    attr::OWNER_GROUP,
+    attr::RAWDEV,
+    attr::SPACE_USED,
+    attr::TIME_ACCESS,
+    attr::TIME_METADATA,
+    attr::TIME_MODIFY,
+    attr::MOUNTED_ON_FILEID,
+]);
+
+/// What tells the Linux client whether a file has changed (its `cache_consistency_bitmask`): it asks for it behind ACCESS and WRITE.
+pub const LINUX_CACHE_CONSISTENCY: Bitmap4 =
+    Bitmap4::of(&[attr::CHANGE, attr::SIZE, attr::TIME_METADATA, attr::TIME_MODIFY]);
 
 /// An attribute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -27,7 +27,7 @@ pub use args::{
     RenameArgs, SecinfoArgs, SecinfoNoNameArgs, SetattrArgs, StableHow4, TestStateidArgs,
     WriteArgs, WriteHead,
 };
-pub use attrs::{ATTRS, AttrInfo, attr};
+pub use attrs::{ATTRS, AttrInfo, LINUX_CACHE_CONSISTENCY, LINUX_GETATTR, attr};
 pub use bitmap::Bitmap4;
 pub use cb_compound::{
     CbCompoundHead, CbCompoundResult, CbGetattrArgs, CbNotifyLockArgs, CbRecallAnyArgs,

@@ -9,33 +9,13 @@ use proto::layout::Bytes;
 use proto::nfs3::StableHow;
 use proto::nfs4::{
     AccessArgs, Bitmap4, CloseArgs, CommitArgs, Createhow4, ExistLockOwner4, FHSIZE, Fattr4,
-    LockArgs, LockType4, Locker4, LockuArgs, OpenArgs, OpenClaim4, OpenHow4, OpenOwner4, ReadArgs,
-    ReaddirArgs, STRING_MAX, SetattrArgs, StableHow4, Stateid4, WriteArgs, attr, op, share,
+    LINUX_CACHE_CONSISTENCY as CONSISTENCY, LINUX_GETATTR as ATTRIBUTES, LockArgs, LockType4,
+    Locker4, LockuArgs, OpenArgs, OpenClaim4, OpenHow4, OpenOwner4, ReadArgs, ReaddirArgs,
+    STRING_MAX, SetattrArgs, StableHow4, Stateid4, WriteArgs, attr, op, share,
 };
 use xdr::Writer;
 
-/// What the Linux client asks of a file.
-const ATTRIBUTES: Bitmap4 = Bitmap4::of(&[
-    attr::TYPE,
-    attr::CHANGE,
-    attr::SIZE,
-    attr::FSID,
-    attr::FILEID,
-    attr::MODE,
-    attr::NUMLINKS,
-    attr::OWNER,
-    attr::OWNER_GROUP,
-    attr::RAWDEV,
-    attr::SPACE_USED,
-    attr::TIME_ACCESS,
-    attr::TIME_METADATA,
-    attr::TIME_MODIFY,
-    attr::MOUNTED_ON_FILEID,
-]);
-/// What tells it whether a file has changed.
-const CONSISTENCY: Bitmap4 =
-    Bitmap4::of(&[attr::CHANGE, attr::SIZE, attr::TIME_METADATA, attr::TIME_MODIFY]);
-/// What it asks of each entry of a listing: of names alone, and of attributes and handles as well.
+/// What the Linux client asks of each entry of a listing: of names alone, and of attributes and handles as well.
 const ENTRY: Bitmap4 = Bitmap4::of(&[attr::RDATTR_ERROR, attr::MOUNTED_ON_FILEID]);
 const ENTRY_PLUS: Bitmap4 = ATTRIBUTES.or(&Bitmap4::of(&[attr::RDATTR_ERROR, attr::FILEHANDLE]));
 /// What it asks of a file system.

@@ -3,7 +3,7 @@
 use super::{Client, ok, oper, plain};
 use crate::support::fixed::{CONTENTS, Fixed};
 use crate::support::{TestServer, exports};
-use proto::nfs4::{Bitmap4, GetattrArgs, Nfsstat4, ReaddirArgs, attr, op};
+use proto::nfs4::{Bitmap4, GetattrArgs, LINUX_GETATTR, Nfsstat4, ReaddirArgs, attr, op};
 use std::sync::Arc;
 use xdr::Reader;
 
@@ -81,26 +81,7 @@ fn the_time_of_creation_is_the_same_by_getattr_and_readdir() {
     assert_eq!(r.opaque(255).unwrap(), b"file");
     assert_eq!((r.get::<Bitmap4>().unwrap(), r.opaque(100).unwrap()), (given, &created[..]));
     // among the attributes that clients ask for all the time
-    let usual = |more: &[u32]| {
-        let usual = [
-            attr::TYPE,
-            attr::CHANGE,
-            attr::SIZE,
-            attr::FSID,
-            attr::FILEID,
-            attr::MODE,
-            attr::NUMLINKS,
-            attr::OWNER,
-            attr::OWNER_GROUP,
-            attr::RAWDEV,
-            attr::SPACE_USED,
-            attr::TIME_ACCESS,
-            attr::TIME_METADATA,
-            attr::TIME_MODIFY,
-            attr::MOUNTED_ON_FILEID,
-        ];
-        attrs(&client, &handle, Bitmap4::of(&[&usual[..], more].concat())).1
-    };
+    let usual = |more: &[u32]| attrs(&client, &handle, LINUX_GETATTR.or(&Bitmap4::of(more))).1;
     let (quick, slow) = (usual(&[attr::TIME_CREATE]), usual(&[attr::TIME_CREATE, attr::MAXNAME]));
     assert_eq!(quick.len(), usual(&[]).len() + 12);
     // behind type, change, size, fsid and fileid is what the quick way does not have

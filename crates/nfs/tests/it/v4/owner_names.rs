@@ -52,7 +52,7 @@ fn set_domain(client: &Client, domain: &str) {
 const OWNERS: Bitmap4 = Bitmap4::of(&[attr::OWNER, attr::OWNER_GROUP]);
 
 /// What a Linux client asks for, in which owners are.
-const LINUX: Bitmap4 = crate::support::compounds::LINUX;
+const LINUX: Bitmap4 = proto::nfs4::LINUX_GETATTR;
 
 fn owners(client: &Client, file: &[u8]) -> (String, String) {
     let attrs = OWNERS;

@@ -135,7 +135,7 @@ fn attributes_from_before_something_that_counts_are_fetched_again() {
 #[test]
 fn attributes_that_are_used_again_are_those_of_the_object() {
     let f = Fixture::new();
-    let attrs = || oper(op::GETATTR, &GetattrArgs { attrs: crate::support::compounds::LINUX });
+    let attrs = || oper(op::GETATTR, &GetattrArgs { attrs: proto::nfs4::LINUX_GETATTR });
     let by_itself = f.client.call(&[f.client.putfh(&f.file), attrs()]);
     let own = by_itself.inside().rest()[8..].to_vec();
     for (at_root, before) in [(false, access()), (true, lookup())] {
