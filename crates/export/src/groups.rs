@@ -5,13 +5,13 @@
 //! the call queries the services itself after `will_block`; [`ASKING_MAX`] calls may do so at a
 //! time, others get NFS3ERR_JUKEBOX. A user that the services do not know keeps the groups that the
 //! client sent, as with the kernel's server. While the services do not answer, their last answer is
-//! used for an hour.
+//! used for an hour ([`crate::answer_cache`]).
 
+use crate::answer_cache::AnswerCache;
 use crate::ask_limit::AskLimit;
-use papaya::HashMap;
 use std::fmt;
 use std::io;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// The most users in the cache.
 const USERS_MAX: usize = 4096;
@@ -19,12 +19,6 @@ const USERS_MAX: usize = 4096;
 pub const GROUPS_MAX: usize = 1024;
 /// The most calls that may wait for the name services at a time, so that other threads are left.
 const ASKING_MAX: usize = 8;
-/// Lifetime of an answer.
-const TTL: Duration = Duration::from_secs(300);
-/// Lifetime of the answer that there is no such user, and of a failure.
-const TTL_UNKNOWN: Duration = Duration::from_secs(30);
-/// How long the last answer is used while the services do not answer.
-const STALE_MAX: Duration = Duration::from_secs(3600);
 /// Groups that a list stores inline, without an allocation.
 const IN_PLACE_MAX: usize = 32;
 
@@ -44,16 +38,6 @@ impl GroupService for SystemGroupService {
     fn groups_of(&self, uid: u32) -> io::Result<Option<Vec<u32>>> {
         sys::name_service::groups_of(uid, GROUPS_MAX)
     }
-}
-
-#[derive(Debug)]
-struct CachedGroups {
-    /// `None`: the user is unknown.
-    groups: Option<Box<[u32]>>,
-    /// When to query again.
-    until: Instant,
-    /// When the services last answered.
-    answered_at: Instant,
 }
 
 /// The groups of one call: up to 32 inline, more in an allocation.
@@ -99,7 +83,7 @@ pub enum UserLookup {
 /// The cache.
 pub struct UserGroups {
     service: Box<dyn GroupService>,
-    known: HashMap<u32, CachedGroups>,
+    known: AnswerCache<u32, Box<[u32]>>,
     /// Calls that wait for the services.
     asking: AskLimit,
 }
@@ -113,19 +97,18 @@ impl Default for UserGroups {
 impl UserGroups {
     /// With these services.
     pub fn new(service: Box<dyn GroupService>) -> Self {
-        Self { service, known: HashMap::new(), asking: AskLimit::new(ASKING_MAX) }
+        Self { service, known: AnswerCache::new(USERS_MAX), asking: AskLimit::new(ASKING_MAX) }
     }
 
     /// A user's groups, each mapped by `map`; does not block.
     pub fn find(&self, uid: u32, now: Instant, map: impl Fn(u32) -> u32) -> UserLookup {
-        let guard = self.known.guard();
-        match self.known.get(&uid, &guard) {
-            Some(known) if now < known.until => match &known.groups {
+        self.known.with(&uid, |known| match known {
+            Some(known) if now < known.until => match &known.value {
                 Some(groups) => UserLookup::Known(GroupList::mapped(groups, map)),
                 None => UserLookup::NoSuchUser,
             },
             Some(_) | None => UserLookup::Ask,
-        }
+        })
     }
 
     /// Queries the services and caches the answer; false if too many calls are querying. Blocks.
@@ -133,34 +116,12 @@ impl UserGroups {
         let Some(guard) = self.asking.enter() else { return false };
         let answer = self.service.groups_of(uid);
         drop(guard);
-        self.store(uid, answer, Instant::now());
-        true
-    }
-
-    fn store(&self, uid: u32, answer: io::Result<Option<Vec<u32>>>, now: Instant) {
-        let guard = self.known.guard();
-        let before = self.known.get(&uid, &guard);
-        let (groups, ttl, answered_at) = match answer {
-            Ok(Some(mut groups)) => {
-                groups.truncate(GROUPS_MAX);
-                (Some(groups.into_boxed_slice()), TTL, now)
-            }
-            Ok(None) => (None, TTL_UNKNOWN, now),
-            Err(_) => match before {
-                Some(known) if now.saturating_duration_since(known.answered_at) < STALE_MAX => {
-                    (known.groups.clone(), TTL_UNKNOWN, known.answered_at)
-                }
-                Some(_) | None => (None, TTL_UNKNOWN, now),
-            },
+        let bounded = |mut groups: Vec<u32>| {
+            groups.truncate(GROUPS_MAX);
+            groups.into_boxed_slice()
         };
-        if before.is_none()
-            && self.known.len() >= USERS_MAX
-            && let Some((other, _)) = self.known.iter(&guard).next()
-        {
-            // any entry: a user that is still active is queried again
-            self.known.remove(other, &guard);
-        }
-        self.known.insert(uid, CachedGroups { groups, until: now + ttl, answered_at }, &guard);
+        self.known.store(uid, answer.map(|groups| groups.map(bounded)), Instant::now());
+        true
     }
 }
 
@@ -172,7 +133,8 @@ impl fmt::Debug for UserGroups {
 
 #[cfg(test)]
 mod tests {
-    use super::{ASKING_MAX, GroupService, TTL, USERS_MAX, UserGroups, UserLookup};
+    use super::{ASKING_MAX, GroupService, USERS_MAX, UserGroups, UserLookup};
+    use crate::answer_cache::TTL;
     use std::io;
     use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
     use std::sync::{Arc, Barrier};
@@ -237,7 +199,7 @@ mod tests {
     fn the_number_of_users_is_bounded() {
         let users = UserGroups::new(Box::new(GroupsUpToUid::default()));
         for uid in 0..USERS_MAX as u32 + 100 {
-            users.store(uid, Ok(Some(vec![uid])), Instant::now());
+            users.known.store(uid, Ok(Some([uid].into())), Instant::now());
         }
         assert!(users.known.len() <= USERS_MAX);
     }

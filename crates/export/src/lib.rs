@@ -6,6 +6,7 @@
 //! or netgroup are resolved by threads of their own (`resolver`); the results are cached per
 //! export, and a worker waits for them only if the caller calls [`Export::resolve_blocking`].
 
+mod answer_cache;
 mod ask_limit;
 mod buffer_options;
 mod client_rules;

@@ -3,21 +3,20 @@
 //!
 //! Names and ids are found in caches that are read without a lock. What is missing or has expired is asked of the name
 //! services by the call that needs it, after it has said that it blocks; [`ASKING_MAX`] calls may do so at a time. While
-//! the services do not answer, their last answer counts. A user without a name is written as a number, as if there were no
+//! the services do not answer, their last answer is used for an hour ([`crate::answer_cache`]). A user without a name is written as a number, as if there were no
 //! domain: clients take numbers in any case.
 //!
 //! `domain` is locked while a name is stored, and while it is changed, which empties the cache of names: so no name of the
 //! domain before is left. Nothing is asked under that lock.
 
+use crate::answer_cache::AnswerCache;
 use crate::ask_limit::AskLimit;
-use papaya::HashMap;
 use std::fmt;
-use std::hash::Hash;
 use std::io;
 use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{PoisonError, RwLock};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// The most names, and the most ids, in the caches.
 const KNOWN_MAX: usize = 4096;
@@ -27,10 +26,6 @@ const NAME_MAX: usize = 255;
 const DOMAIN_MAX: usize = 253;
 /// The most calls that may wait for the name services at a time, so that other threads are left.
 const ASKING_MAX: usize = 8;
-/// Lifetime of an answer.
-const TTL: Duration = Duration::from_secs(300);
-/// Lifetime of the answer that there is no such owner, and of a failure.
-const TTL_UNKNOWN: Duration = Duration::from_secs(30);
 
 /// What an owner is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -132,26 +127,14 @@ pub enum OwnerLookup {
     NoAnswer,
 }
 
-#[derive(Debug)]
-struct Cached<V> {
-    /// `None`: there is none.
-    value: Option<V>,
-    /// Whether the services have said so.
-    is_answer: bool,
-    /// When to ask again.
-    until: Instant,
-}
-
-type Cache<K, V> = HashMap<K, Cached<V>>;
-
 /// The caches.
 pub struct OwnerNames {
     service: Box<dyn OwnerService>,
     is_on: AtomicBool,
     domain: RwLock<IdmapDomain>,
     /// `name@domain`.
-    names: Cache<(OwnerKind, u32), Box<[u8]>>,
-    ids: Cache<(OwnerKind, Box<str>), u32>,
+    names: AnswerCache<(OwnerKind, u32), Box<[u8]>>,
+    ids: AnswerCache<(OwnerKind, Box<str>), u32>,
     /// Calls that wait for the services.
     asking: AskLimit,
 }
@@ -169,8 +152,8 @@ impl OwnerNames {
             service,
             is_on: AtomicBool::new(false),
             domain: RwLock::default(),
-            names: HashMap::new(),
-            ids: HashMap::new(),
+            names: AnswerCache::new(KNOWN_MAX),
+            ids: AnswerCache::new(KNOWN_MAX),
             asking: AskLimit::new(ASKING_MAX),
         }
     }
@@ -186,14 +169,14 @@ impl OwnerNames {
         let mut current = self.domain.write().unwrap_or_else(PoisonError::into_inner);
         self.is_on.store(*domain != IdmapDomain::Off, Ordering::Relaxed);
         current.clone_from(domain);
-        self.names.pin().clear();
+        self.names.clear();
     }
 
     /// Sees to it that [`OwnerNames::with_name`] has the name of an owner, if it has one: asks the services after
     /// `will_block`, unless too many calls do.
     pub fn prepare(&self, kind: OwnerKind, id: u32, will_block: impl FnOnce()) {
         let (key, now) = ((kind, id), Instant::now());
-        if self.names.pin().get(&key).is_some_and(|known| now < known.until) {
+        if self.names.with(&key, |known| known.is_some_and(|known| now < known.until)) {
             return;
         }
         if let Some(answer) = self.ask(will_block, |service| service.name_of(kind, id)) {
@@ -202,7 +185,7 @@ impl OwnerNames {
                 let full =
                     |name: String| format!("{name}@{domain}").into_bytes().into_boxed_slice();
                 let fits = |name: &String| name.len() <= NAME_MAX;
-                store(&self.names, key, answer.map(|name| name.filter(fits).map(full)), now);
+                self.names.store(key, answer.map(|name| name.filter(fits).map(full)), now);
             }
         }
     }
@@ -214,8 +197,7 @@ impl OwnerNames {
         id: u32,
         work: impl FnOnce(Option<&[u8]>) -> T,
     ) -> T {
-        let guard = self.names.pin();
-        work(guard.get(&(kind, id)).and_then(|known| known.value.as_deref()))
+        self.names.with(&(kind, id), |known| work(known.and_then(|known| known.value.as_deref())))
     }
 
     /// The owner that a client calls `name@domain`. Asks the services, after `will_block`, if that is not known.
@@ -223,14 +205,15 @@ impl OwnerNames {
         let Some(name) = self.name_in_domain(text) else { return OwnerLookup::NoSuchOwner };
         let (key, now) = ((kind, Box::from(name)), Instant::now());
         let known = || {
-            let guard = self.ids.pin();
-            let known = guard.get(&key)?;
-            let result = match known.value {
-                Some(id) => OwnerLookup::Id(id),
-                None if known.is_answer => OwnerLookup::NoSuchOwner,
-                None => OwnerLookup::NoAnswer,
-            };
-            Some((now < known.until, result))
+            self.ids.with(&key, |known| {
+                let known = known?;
+                let result = match known.value {
+                    Some(id) => OwnerLookup::Id(id),
+                    None if known.is_answer() => OwnerLookup::NoSuchOwner,
+                    None => OwnerLookup::NoAnswer,
+                };
+                Some((now < known.until, result))
+            })
         };
         if let Some((true, result)) = known() {
             return result;
@@ -238,7 +221,7 @@ impl OwnerNames {
         let Some(answer) = self.ask(will_block, |service| service.id_of(kind, name)) else {
             return OwnerLookup::NoAnswer;
         };
-        store(&self.ids, key.clone(), answer, now);
+        self.ids.store(key.clone(), answer, now);
         known().map_or(OwnerLookup::NoAnswer, |(_, result)| result)
     }
 
@@ -264,33 +247,6 @@ impl OwnerNames {
         drop(guard);
         Some(answer)
     }
-}
-
-/// Stores an answer; a failure keeps what was known.
-fn store<K: Hash + Eq, V: Clone>(
-    cache: &Cache<K, V>,
-    key: K,
-    answer: io::Result<Option<V>>,
-    now: Instant,
-) {
-    let guard = cache.guard();
-    let before = cache.get(&key, &guard);
-    let (value, is_answer, ttl) = match answer {
-        Ok(Some(value)) => (Some(value), true, TTL),
-        Ok(None) => (None, true, TTL_UNKNOWN),
-        Err(_) => {
-            let is_answer = before.is_some_and(|known| known.is_answer);
-            (before.and_then(|known| known.value.clone()), is_answer, TTL_UNKNOWN)
-        }
-    };
-    if before.is_none()
-        && cache.len() >= KNOWN_MAX
-        && let Some((other, _)) = cache.iter(&guard).next()
-    {
-        // any entry: one that is still used is asked for again
-        cache.remove(other, &guard);
-    }
-    cache.insert(key, Cached { value, is_answer, until: now + ttl }, &guard);
 }
 
 impl fmt::Debug for OwnerNames {
