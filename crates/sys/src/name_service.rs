@@ -243,37 +243,43 @@ enum GroupKey<'a> {
 
 /// Name and id of a group.
 fn group_row(key: GroupKey<'_>) -> io::Result<Option<(CString, u32)>> {
-    let mut room = vec![0 as c_char; ROW_ROOM];
-    loop {
-        // SAFETY: all-zero bytes are a valid group: a number, and null pointers.
-        let mut row: libc::group = unsafe { MaybeUninit::zeroed().assume_init() };
-        let mut found: *mut libc::group = ptr::null_mut();
-        let (result, bytes, len) = (&raw mut row, room.as_mut_ptr(), room.len());
-        let code = match key {
+    let ask = |row: *mut libc::group, room: &mut [c_char], found: *mut *mut libc::group| {
+        let (bytes, len) = (room.as_mut_ptr(), room.len());
+        match key {
             // SAFETY: `row`, `room` (of the length given) and `found` outlive the call.
-            GroupKey::Gid(gid) => unsafe {
-                libc::getgrgid_r(gid, result, bytes, len, &raw mut found)
-            },
+            GroupKey::Gid(gid) => unsafe { libc::getgrgid_r(gid, row, bytes, len, found) },
             // SAFETY: as above, and `name` ends in NUL.
             GroupKey::Name(name) => unsafe {
-                libc::getgrnam_r(name.as_ptr(), result, bytes, len, &raw mut found)
+                libc::getgrnam_r(name.as_ptr(), row, bytes, len, found)
             },
-        };
+        }
+    };
+    // SAFETY: all-zero bytes are a valid group: a number, and null pointers.
+    let row: libc::group = unsafe { MaybeUninit::zeroed().assume_init() };
+    // SAFETY: the call found a row, so its name is a string in the room, which still lives.
+    find_row(row, ask, |row| (unsafe { CStr::from_ptr(row.gr_name) }.to_owned(), row.gr_gid))
+}
+
+/// Looks a row up with more and more room for its strings; `use_row` gets the row that was found, while the room lives.
+fn find_row<R, T>(
+    mut row: R,
+    ask: impl Fn(*mut R, &mut [c_char], *mut *mut R) -> c_int,
+    use_row: impl FnOnce(&R) -> T,
+) -> io::Result<Option<T>> {
+    let mut room = vec![0 as c_char; ROW_ROOM];
+    loop {
+        let mut found: *mut R = ptr::null_mut();
+        let code = ask(&raw mut row, &mut room, &raw mut found);
         if code == libc::ERANGE && room.len() < ROW_MAX {
             // a group has as many members as there are users
             room.resize(room.len().saturating_mul(4), 0);
             continue;
         }
-        if found.is_null() {
-            return if is_no_such_row(code) {
-                Ok(None)
-            } else {
-                Err(io::Error::from_raw_os_error(code))
-            };
-        }
-        // SAFETY: the call found a row, so its name is a string in `room`, which still lives.
-        let name = unsafe { CStr::from_ptr(row.gr_name) }.to_owned();
-        return Ok(Some((name, row.gr_gid)));
+        return match found.is_null() {
+            false => Ok(Some(use_row(&row))),
+            true if is_no_such_row(code) => Ok(None),
+            true => Err(io::Error::from_raw_os_error(code)),
+        };
     }
 }
 
@@ -305,37 +311,24 @@ impl UserRow {
 
 /// A user's row.
 fn row(key: UserKey<'_>) -> io::Result<Option<UserRow>> {
-    let mut room = vec![0 as c_char; ROW_ROOM];
-    loop {
-        // SAFETY: all-zero bytes are a valid passwd: numbers, and null pointers.
-        let mut row: libc::passwd = unsafe { MaybeUninit::zeroed().assume_init() };
-        let mut found: *mut libc::passwd = ptr::null_mut();
-        let (result, bytes, len) = (&raw mut row, room.as_mut_ptr(), room.len());
-        let code = match key {
+    let ask = |row: *mut libc::passwd, room: &mut [c_char], found: *mut *mut libc::passwd| {
+        let (bytes, len) = (room.as_mut_ptr(), room.len());
+        match key {
             // SAFETY: `row`, `room` (of the length given) and `found` outlive the call.
-            UserKey::Uid(uid) => unsafe {
-                libc::getpwuid_r(uid, result, bytes, len, &raw mut found)
-            },
+            UserKey::Uid(uid) => unsafe { libc::getpwuid_r(uid, row, bytes, len, found) },
             // SAFETY: as above, and `name` ends in NUL.
             UserKey::Name(name) => unsafe {
-                libc::getpwnam_r(name.as_ptr(), result, bytes, len, &raw mut found)
+                libc::getpwnam_r(name.as_ptr(), row, bytes, len, found)
             },
-        };
-        if code == libc::ERANGE && room.len() < ROW_MAX {
-            room.resize(room.len().saturating_mul(4), 0);
-            continue;
         }
-        if found.is_null() {
-            return if is_no_such_row(code) {
-                Ok(None)
-            } else {
-                Err(io::Error::from_raw_os_error(code))
-            };
-        }
-        // SAFETY: the call found a row, so its name is a string in `room`, which still lives.
+    };
+    // SAFETY: all-zero bytes are a valid passwd: numbers, and null pointers.
+    let row: libc::passwd = unsafe { MaybeUninit::zeroed().assume_init() };
+    find_row(row, ask, |row| {
+        // SAFETY: the call found a row, so its name is a string in the room, which still lives.
         let name = unsafe { CStr::from_ptr(row.pw_name) }.to_owned();
-        return Ok(Some(UserRow { name, uid: row.pw_uid, gid: row.pw_gid }));
-    }
+        UserRow { name, uid: row.pw_uid, gid: row.pw_gid }
+    })
 }
 
 #[cfg(test)]
