@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "align",
-    title: "Where the data begins (S3)",
+    title: "Where the data begins",
     question: "What does it cost if data begins 1, 4, 8, 64 or 4096 bytes off a page: for a copy in memory, for a \
                pwrite into a file's pages, and for a READ of 32 KiB at such an offset?",
     run,

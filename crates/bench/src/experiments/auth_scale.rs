@@ -1,4 +1,4 @@
-//! `auth-scale`: S5's question of 2009: the cost of finding the authentication flavour of a call, by how
+//! `auth-scale`: a question of 2009: the cost of finding the authentication flavour of a call, by how
 //! the table is shared and by the number of threads.
 //!
 //! The original measured it in a whole server of 16 CPUs (242 → 253 thousand operations a second, lock
@@ -13,7 +13,7 @@ use std::time::Duration;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "auth-scale",
-    title: "Authentication that scales (S5)",
+    title: "Authentication that scales",
     question: "How long does a call take to find its flavour in a table that may be changed meanwhile, with one \
                thread and with several at once, under a mutex, a reader-writer lock, a reference count, and the \
                server's snapshot?",

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "disk-sleep",
-    title: "Calls that sleep among calls that do not (S2)",
+    title: "Calls that sleep among calls that do not",
     question: "64 clients send ACCESS; 5 % of the calls sleep 5 to 20 ms. How many calls a second, and how long do \
                those take that do not sleep, under each wake policy?",
     run,

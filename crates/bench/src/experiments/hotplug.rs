@@ -1,4 +1,4 @@
-//! `hotplug`: S1 while interfaces are added and removed and while the setting changes. The question is not
+//! `hotplug`: UDP sockets while interfaces are added and removed and while the setting changes. The question is not
 //! how fast the server is but whether clients are disturbed.
 
 use super::udp::{Bench, VETH_PAIRS};
@@ -16,7 +16,7 @@ use std::time::Duration;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "hotplug",
-    title: "Interfaces and settings that change under load (S1)",
+    title: "Interfaces and settings that change under load",
     question: "READs over three interfaces while one of them goes down and up or is renamed, while another one comes \
                and goes, and while udp-sockets changes: is a call lost, and what does it cost the others?",
     run,

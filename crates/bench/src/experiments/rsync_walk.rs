@@ -1,4 +1,4 @@
-//! `rsync-walk`: S2's experiment of 2009. Clients walk a tree as rsync does, almost only ACCESS, while the
+//! `rsync-walk`: an experiment of 2009. Clients walk a tree as rsync does, almost only ACCESS, while the
 //! server has 128 threads: calls a second and context switches of each wake policy.
 //!
 //! "One CPU" pins the server to the last CPU and the clients to the others, as the original had one CPU in its
@@ -16,7 +16,7 @@ use std::time::Duration;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "rsync-walk",
-    title: "A thread pool that does not overload the scheduler (S2)",
+    title: "A thread pool that does not overload the scheduler",
     question: "16 to 64 clients walk a tree as rsync does (almost only ACCESS, all cached) on a server with \
                128 threads. How many calls a second, and how many context switches, under each wake policy?",
     run,

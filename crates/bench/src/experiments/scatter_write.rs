@@ -1,4 +1,4 @@
-//! `scatter-write`: S3's WRITE from the fragments in which it arrived.
+//! `scatter-write`: WRITE from the fragments in which it arrived.
 //!
 //! A client may cut a record into fragments as it likes (RFC 5531 §11). Whole records are written to the file from
 //! the receive buffer; the data of those that come in many fragments must be joined or written piece by piece. The
@@ -19,7 +19,7 @@ use std::time::Duration;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "scatter-write",
-    title: "WRITE from the pieces in which it came (S3)",
+    title: "WRITE from the pieces in which it came",
     question: "WRITEs of 4 KiB to 1 MiB, each record whole or cut into fragments of 64 KiB, 8 KiB or 1,000 bytes: what \
                do pieces cost the server?",
     run,

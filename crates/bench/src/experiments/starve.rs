@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "starve",
-    title: "MOUNT and port mapper under saturation (S2)",
+    title: "MOUNT and port mapper under saturation",
     question: "How long do MOUNT and the port mapper take to answer while clients keep all threads busy, under each \
                wake policy?",
     run,

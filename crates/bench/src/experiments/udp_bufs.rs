@@ -7,7 +7,7 @@ use crate::result::{Findings, Point, Series, Target};
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "udp-bufs",
-    title: "UDP socket buffers of an eighth to eight times the size (S1)",
+    title: "UDP socket buffers of an eighth to eight times the size",
     question: "One UDP socket for all interfaces: is it the size of its buffers that limits it?",
     run,
 };

@@ -1,4 +1,4 @@
-//! `udp-read`: S1, one UDP socket or many.
+//! `udp-read`: one UDP socket or many.
 //!
 //! The original had three gigabit cards, six clients, 128 threads, and replies that were sent from the page
 //! cache without copying, each holding its socket during the send: 146 MB/s with one socket, 210 to 230
@@ -11,7 +11,7 @@ use crate::result::{Findings, Plot, Point, Series, Shape, Table, Target};
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "udp-read",
-    title: "Many UDP sockets on one port (S1)",
+    title: "Many UDP sockets on one port",
     question: "Three interfaces, six clients, cached READs of 32 KiB over UDP: what does one socket for each \
                interface, each CPU, or both gain over one socket, and how evenly are the interfaces served?",
     run,

@@ -1,4 +1,4 @@
-//! `zc-read`: S3's READ, copied and not copied, over TCP and UDP.
+//! `zc-read`: READ, copied and not copied, over TCP and UDP.
 //!
 //! The CPU counted is that of the server's whole process. On the loopback the sender's CPU also delivers the
 //! packet to the receiver, and a page that is sent without copying is only copied by the client; over a veth
@@ -20,7 +20,7 @@ use std::time::Duration;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "zc-read",
-    title: "READ without copying (S3)",
+    title: "READ without copying",
     question: "READs of 4 KiB to 1 MiB of cached files over TCP and UDP: what does it save to send the pages of the \
                page cache themselves (zero-copy=on) instead of a copy (off)?",
     run,

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "zc-readdir",
-    title: "Large directories (S3)",
+    title: "Large directories",
     question: "What does an entry of a directory cost the server, from a thousand entries to a million, by READDIR \
                and by READDIRPLUS, and how long does a client wait for the first reply?",
     run,
