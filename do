@@ -244,7 +244,8 @@ installed() {
   for page in README.md SECURITY.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT exports.example packaging/bowline.toml; do
     echo "644 $page share/doc/bowline/${page##*/}"
   done
-  for page in docs/{audit,clients,containers,faq,features,json,kerberos,migration,tls,tuning}.md docs/figures/{page.png,report.png,top.svg}; do
+  for page in docs/{audit,clients,containers,faq,features,json,kerberos,migration,tls,tuning}.md docs/figures/{page.png,report.png,top.svg} \
+    docs/bench/*.md docs/bench/figures/*.svg packaging/{container,kubernetes,metrics}/*; do
     echo "644 $page share/doc/bowline/$page"
   done
   [ -n "$at_home" ] || echo "644 packaging/bowline.service lib/systemd/system/bowline.service"
@@ -274,6 +275,7 @@ do_install() {
   installed | while read -r mode from to; do
     command install -D -m "$mode" "$from" "${DESTDIR:-}$prefix/$to"
   done
+  packaging/documents "${DESTDIR:-}$prefix/share/doc/bowline" >/dev/null
   if [ -z "$at_home" ]; then
     sed -i "s|/usr/bin/bowline|$prefix/bin/bowline|" "${DESTDIR:-}$prefix/lib/systemd/system/bowline.service"
     local config=${DESTDIR:-}/etc/bowline/bowline.toml
@@ -293,7 +295,8 @@ do_uninstall() {
     systemctl disable --now bowline.service bowline.socket 2>/dev/null || true
   fi
   installed | while read -r mode from to; do rm -f "${DESTDIR:-}$prefix/$to"; done
-  rmdir "${DESTDIR:-}$prefix/share/doc/bowline/"{docs/figures,docs,} 2>/dev/null || true
+  rmdir "${DESTDIR:-}$prefix/share/doc/bowline/"{docs/{bench/figures,bench,figures},docs,packaging/{container,kubernetes,metrics},packaging,} \
+    2>/dev/null || true
   say "removed from ${DESTDIR:-}$prefix; /etc/bowline and /var/lib/bowline are left"
 }
 
@@ -505,6 +508,8 @@ packages() {
   systemd-analyze security --offline=true --threshold=49 --no-pager "$dir/bowline.service" >"$dir/security" ||
     { cat "$dir/security"; return 1; }
   "$dir/root/usr/lib/bowline/exportfs" -f || return 1
+  # each link of the installed documents leads to something
+  [ -z "$(packaging/documents "$dir/root/usr/share/doc/bowline" | tee /dev/stderr)" ] || return 1
   rm -rf "$dir"
 }
 
