@@ -305,8 +305,8 @@ for_tests() {
   install linux.uml:user-mode-linux mount.nfs:nfs-common rpcbind:rpcbind busybox:busybox-static ip:iproute2 \
     modprobe:kmod mkfs.ext4:e2fsprogs mkfs.xfs:xfsprogs mkfs.btrfs:btrfs-progs \
     /usr/bin/python3:python3 make:make rsync:rsync setfacl:acl setfattr:attr nfs4_setfacl:nfs4-acl-tools /usr/bin/quota:quota \
-    krb5kdc:krb5-kdc kadmin.local:krb5-admin-server kinit:krb5-user tcpdump:tcpdump tshark:tshark \
-    nfs-ls:libnfs-utils procmail:procmail setpriv:util-linux qemu-system-aarch64:qemu-system-arm ganesha.nfsd:nfs-ganesha \
+    curl:curl krb5kdc:krb5-kdc kadmin.local:krb5-admin-server kinit:krb5-user tcpdump:tcpdump tshark:tshark \
+    nfs-ls:libnfs-utils procmail:procmail setpriv:util-linux zsh:zsh fish:fish qemu-system-aarch64:qemu-system-arm ganesha.nfsd:nfs-ganesha \
     "/usr/lib/$(uname -m)-linux-gnu/ganesha/libfsalvfs.so:nfs-ganesha-vfs" \
     /usr/lib/u-boot/qemu_arm64/u-boot.bin:u-boot-qemu
   unpack prometheus usr/bin/promtool
