@@ -191,8 +191,9 @@ pub enum Command {
     /// Check whether this machine is set up to serve NFS, and suggest remedies
     ///
     /// Checks privileges, seccomp filters, limits, the clock, the port, the kernel's NFS server, rpcbind and other
-    /// lock managers, the firewall (nftables), TCP memory, exports files and their directories. Each line is ok,
-    /// a note, or a problem with its remedy. Changes nothing. The exit status is 1 if there is a problem.
+    /// lock managers, the firewall (nftables), TCP memory, exports files and their directories, and asks a running server
+    /// what it does not serve and warns of. Each line is ok, a note, or a problem with its remedy. Changes nothing. The
+    /// exit status is 1 if there is a problem.
     #[command(args_conflicts_with_subcommands = true)]
     Doctor {
         /// The subject, if it is not this machine.
@@ -201,9 +202,13 @@ pub enum Command {
         /// Exports files, or directories of such [default: /etc/exports and /etc/exports.d]
         #[arg(value_name = "FILE", value_hint = ValueHint::AnyPath)]
         files: Vec<PathBuf>,
-        /// The port to be served
-        #[arg(long, value_name = "PORT", default_value_t = 2049)]
-        port: u16,
+        /// The port to be served [default: that of the running server, otherwise 2049]
+        #[arg(long, value_name = "PORT")]
+        port: Option<u16>,
+        /// Control socket of the server, which must run then [default: /run/bowline/control.sock, for an ordinary user
+        /// $XDG_RUNTIME_DIR/bowline.sock or /tmp/bowline-UID/control.sock, where none need run]
+        #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
+        control: Option<PathBuf>,
         /// Print JSON, for programs
         #[arg(long)]
         json: bool,

@@ -8,6 +8,7 @@ mod finding;
 mod kerberos;
 mod machine;
 mod network;
+mod running_server;
 mod sealed;
 
 use crate::output;
@@ -17,6 +18,8 @@ pub use kerberos::Asked as KerberosAsked;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+/// The port that is looked at where none is named and no server runs.
+const PORT: u16 = 2049;
 /// What is read where no file is named.
 const EXPORTS: [&str; 2] = ["/etc/exports", "/etc/exports.d"];
 
@@ -24,14 +27,21 @@ const EXPORTS: [&str; 2] = ["/etc/exports", "/etc/exports.d"];
 ///
 /// # Errors
 /// There is a problem.
-pub fn doctor(files: &[PathBuf], port: u16, json: bool) -> anyhow::Result<ExitCode> {
+pub fn doctor(
+    files: &[PathBuf],
+    port: Option<u16>,
+    control: Option<PathBuf>,
+    json: bool,
+) -> anyhow::Result<ExitCode> {
+    let server = running_server::ask(control);
     let files = match files {
         [] => EXPORTS.iter().map(PathBuf::from).filter(|path| path.exists()).collect(),
         named => named.to_vec(),
     };
     let mut found = machine::findings();
-    found.extend(network::findings(port));
+    found.extend(network::findings(port.or(server.port).unwrap_or(PORT)));
     found.extend(directories::findings(&files));
+    found.extend(server.findings);
     report(&found, json, "no problem found")
 }
 

@@ -68,7 +68,9 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
             of: Some(DoctorOf::Krb5 { names, users, keytab, principals, json }),
             ..
         } => doctor::krb5(doctor::KerberosAsked { keytab, principals, names, users }, json),
-        Command::Doctor { of: None, files, port, json } => doctor::doctor(&files, port, json),
+        Command::Doctor { of: None, files, port, control, json } => {
+            doctor::doctor(&files, port, control, json)
+        }
         Command::Tls(command) => tls_commands::tls(command),
         Command::Bench(command) => bench::bench(command),
         Command::Man { dir } => generate::man(&dir),

@@ -160,6 +160,10 @@ pub const EXAMPLES: [(&str, &[Example]); 39] = [
         &[
             ("bowline doctor", "Look at this machine, /etc/exports and port 2049"),
             ("bowline doctor --port 20049 --json", "For another port, as JSON"),
+            (
+                "bowline doctor --control /run/nas.sock",
+                "And at the server of another control socket",
+            ),
         ],
     ),
     (

@@ -5,6 +5,7 @@ use super::finding::{Finding, within};
 use crate::serve::port_owner;
 use client::Client;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -89,16 +90,48 @@ fn port_mapper() -> Finding {
     }
 }
 
+/// What nft(8) says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Rules {
+    /// The program is not there.
+    NoProgram,
+    /// It gives no rules, with this reason.
+    NotTold(String),
+    Are(String),
+}
+
 /// As far as nft(8) tells root: whether what arrives is dropped unless a rule names the port.
 fn firewall(port: u16) -> Finding {
-    const ABOUT: &str = "firewall";
-    let rules = within(|| {
-        let output = Command::new("nft").args(["list", "ruleset"]).output().ok()?;
-        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+    let asked = within(|| match Command::new("nft").args(["list", "ruleset"]).output() {
+        Ok(output) if output.status.success() => {
+            Rules::Are(String::from_utf8_lossy(&output.stdout).into_owned())
+        }
+        Ok(output) => {
+            let told = String::from_utf8_lossy(&output.stderr);
+            Rules::NotTold(told.lines().next().unwrap_or("no reason given").to_owned())
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => Rules::NoProgram,
+        Err(error) => Rules::NotTold(error.to_string()),
     });
-    match rules.flatten() {
-        None => Finding::ok(ABOUT, "not checked: nft is not installed or not permitted"),
-        Some(rules) if drops(&rules, port) => Finding::problem(
+    judged(port, asked.unwrap_or_else(|| Rules::NotTold("nft does not answer".to_owned())))
+}
+
+fn judged(port: u16, rules: Rules) -> Finding {
+    const ABOUT: &str = "firewall";
+    match rules {
+        Rules::NoProgram => Finding::note(
+            ABOUT,
+            "not checked: its rules are read with nft, which is not installed",
+            format!(
+                "apt install nftables (it changes no rules) and run this again as root, or make sure that packets to port {port} arrive"
+            ),
+        ),
+        Rules::NotTold(why) => Finding::note(
+            ABOUT,
+            format!("not checked: nft did not list the rules: {why}"),
+            format!("run this as root, or make sure that packets to port {port} arrive"),
+        ),
+        Rules::Are(rules) if drops(&rules, port) => Finding::problem(
             ABOUT,
             format!(
                 "incoming packets are dropped by default, and no nftables rule names port {port}"
@@ -107,7 +140,7 @@ fn firewall(port: u16) -> Finding {
                 "firewall-cmd --add-port={port}/tcp --permanent, ufw allow {port}/tcp, or a rule of nft: tcp dport {port} accept"
             ),
         ),
-        Some(_) => Finding::ok(ABOUT, format!("nftables does not block port {port}")),
+        Rules::Are(_) => Finding::ok(ABOUT, format!("nftables does not block port {port}")),
     }
 }
 
@@ -138,7 +171,20 @@ fn tcp_memory() -> Finding {
 
 #[cfg(test)]
 mod tests {
-    use super::drops;
+    use super::super::finding::Level;
+    use super::{Rules, drops, judged};
+
+    #[test]
+    fn a_firewall_that_was_not_looked_at_is_not_ok() {
+        let found = |rules| judged(2049, rules);
+        let missing = found(Rules::NoProgram);
+        assert_eq!(missing.level, Level::Note);
+        assert!(missing.text.contains("not checked") && missing.remedy.contains("nftables"));
+        let refused = found(Rules::NotTold("Operation not permitted".to_owned()));
+        assert_eq!(refused.level, Level::Note);
+        assert!(refused.text.contains("not permitted") && refused.remedy.contains("as root"));
+        assert_eq!(found(Rules::Are(String::new())).level, Level::Ok);
+    }
 
     #[test]
     fn a_firewall_that_drops_what_it_does_not_name_is_recognised() {

@@ -96,6 +96,7 @@ const ENDS: &[(&str, i32, &str)] = &[
     ("get max-reed", 2, "max-read"),
     ("doctor gone.exports", 1, "problem"),
     ("doctor --port x", 2, "--port"),
+    ("doctor --control none.sock", 1, "problem"),
     ("doctor tls none.invalid", 1, "problem"),
     ("doctor tls", 2, "HOST"),
     ("doctor krb5 --keytab /none.keytab", 1, "problem"),
@@ -195,6 +196,28 @@ fn every_command_has_an_exit_status_test() {
             assert!(rows.any(|(_, status, _)| (*status == 2) == wanted), "{words}: {wanted}");
         }
     }
+}
+
+#[test]
+fn doctor_asks_the_server_and_looks_at_its_port() {
+    let server = crate::rig::Server::start(&[]);
+    let found = server.json("doctor");
+    let about = |about: &str| {
+        let found = found.as_array().unwrap().iter();
+        found.filter(|row| row["about"] == about).cloned().collect::<Vec<_>>()
+    };
+    let of_server = about("server");
+    let first = of_server[0]["text"].as_str().unwrap();
+    let wanted = format!(
+        "(process {}) serves 1 exports on tcp 127.0.0.1:{}",
+        server.child.id(),
+        server.port
+    );
+    assert!(first.contains(&wanted), "{first}");
+    assert!(about("port")[0]["text"].as_str().unwrap().starts_with(&server.port.to_string()));
+    std::fs::remove_file(server.control()).unwrap();
+    let gone = server.ask(&["doctor"]);
+    assert!(gone.status.code() == Some(1) && text(&gone.stdout).contains("none answers on"));
 }
 
 #[test]
