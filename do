@@ -513,11 +513,12 @@ packages() {
   rm -rf "$dir"
 }
 
-# The web page in a browser; its tools come from the registry of npm.
+# The web page in a browser, over TLS by a certificate of `bowline tls init`, whose authority the browser knows, and over plain
+# HTTP. Its tools come from the registry of npm.
 page() {
   toolchain
-  install chromium:chromium npm:npm node:nodejs curl:curl tidy:tidy
-  local tools=$PWD/target/tools/page dir pid port=$((20000 + $$ % 20000)) status=0
+  install chromium:chromium npm:npm node:nodejs curl:curl tidy:tidy certutil:libnss3-tools
+  local tools=$PWD/target/tools/page dir pid port=$((20000 + $$ % 20000)) status=0 database
   [ -d "$tools/node_modules/axe-core" ] ||
     npm install --silent --no-audit --no-fund --prefix "$tools" puppeteer-core@24 axe-core@4 >/dev/null 2>&1 ||
     { not_run "web page in a browser" "the registry of npm is not reachable"; return 0; }
@@ -526,12 +527,19 @@ page() {
   dir=$(mktemp -d)
   mkdir "$dir/reports"
   cp docs/bench/2026-*.json "$dir/reports"
+  target/program/debug/bowline tls init page.test --dir "$dir/tls" >/dev/null || return 1
+  # where Chromium looks for authorities
+  database=$dir/.pki/nssdb
+  mkdir -p "$database"
+  certutil -d "sql:$database" -N --empty-password &&
+    certutil -d "sql:$database" -A -n bowline -t C,, -i "$dir/tls/ca.pem" || return 1
   target/program/debug/bowline serve --portmap off --port "$port" --metrics 127.0.0.1:$((port + 1)) --reports "$dir/reports" \
-    --state-dir "$dir/state" \
+    --tls-cert "$dir/tls/server.pem" --tls-key "$dir/tls/server.key" --state-dir "$dir/state" \
     --control "$dir/control" data=mem: >"$dir/output" 2>&1 &
   pid=$!
   curl --silent --fail --retry 40 --retry-delay 1 --retry-connrefused --output "$dir/metrics" "http://127.0.0.1:$((port + 1))/metrics" &&
-    NODE_PATH=$tools/node_modules node tests/page/check.mjs "http://127.0.0.1:$((port + 1))/" \
+    HOME=$dir NODE_PATH=$tools/node_modules RESOLVE="MAP page.test 127.0.0.1" PLAIN="http://page.test:$((port + 1))/" \
+      node tests/page/check.mjs "https://page.test:$((port + 1))/" \
       "$(target/program/debug/bowline token --control "$dir/control")" "$@" || { status=1; cat "$dir/output"; }
   kill -TERM $pid 2>/dev/null
   wait $pid || status=$?

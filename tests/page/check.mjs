@@ -1,7 +1,9 @@
 // check.mjs URL [TOKEN [PICTURES]]: opens the web page of a server in headless Chromium, at the width of a desk and of a
 // telephone, light and dark, and looks at each view: no error of the browser (so no breach of the page's policy), nothing
 // wider than the screen, no finding of axe (WCAG 2.1 A and AA), the views reached by keys. With a token it changes a
-// setting. PICTURES is a folder for pictures of the views.
+// setting. PICTURES is a folder for pictures of the views. $RESOLVE are names of hosts for the browser (its option
+// host-resolver-rules). $PLAIN is the page over http by a name, so that the browser takes it for that of another machine: there
+// it asks for no token, and leads to URL.
 import { createRequire } from "node:module";
 const require = createRequire(process.env.NODE_PATH + "/");
 const puppeteer = require("puppeteer-core");
@@ -12,7 +14,8 @@ const VIEWS = ["overview", "clients", "exports", "operations", "connections", "l
 const SCREENS = [["desk", 1280, 900, "light"], ["desk", 1280, 900, "dark"], ["telephone", 390, 844, "light"], ["telephone", 390, 844, "dark"]];
 const findings = [];
 const browser = await puppeteer.launch({
-  executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", headless: true, args: ["--no-sandbox", "--disable-gpu"],
+  executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", headless: true,
+  args: ["--no-sandbox", "--disable-gpu", "--host-resolver-rules=" + (process.env.RESOLVE ?? "")],
 });
 
 // hold(WHERE, FACT, WHAT): FACT holds, or WHAT is a finding
@@ -100,6 +103,22 @@ if (token) {
   await page.evaluate(() => document.activeElement.blur());
   const changed = await change(token);
   hold("settings", changed.includes("max-read: 64K"), changed);
+}
+if (process.env.PLAIN) {
+  const plain = await browser.newPage();
+  await plain.setViewport({ width: 1280, height: 900 });
+  const shown = (id) => plain.$eval(id, (element) => element.checkVisibility());
+  await plain.goto(process.env.PLAIN + "#settings");
+  await plain.waitForFunction(() => document.querySelector("#elsewhere a") && document.querySelectorAll("#tables table").length > 0);
+  hold("settings over http", await shown("#elsewhere") && !await shown("#token"), "asks for the token");
+  const led = await plain.$eval("#elsewhere a", (link) => link.href);
+  hold("settings over http", led === url + "#settings", "leads to " + led);
+  await look(plain, "settings over http");
+  if (pictures) await plain.screenshot({ path: `${pictures}/desk-light-settings-http.png` });
+  // from the server's machine
+  await plain.goto(process.env.PLAIN.replace(/\/\/[^:]*/, "//127.0.0.1") + "#settings");
+  await plain.waitForSelector("#tables table");
+  hold("settings on the server's machine", await shown("#token") && !await shown("#elsewhere"), "asks for no token");
 }
 await browser.close();
 for (const finding of findings) console.log(finding);

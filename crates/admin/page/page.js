@@ -131,6 +131,17 @@ function table(caption, columns, rows, hidden, id) {
     make("table", {}, make("caption", {}, caption + more), make("thead", {}, make("tr", {}, ...columns.map(heading))), make("tbody", {}, ...body)));
 }
 
+// Where settings are changed, if not here. A token is not sent where others could read it: over http, other than on the
+// server's machine.
+async function elsewhere() {
+  const { has_tls } = await ask("/api/access");
+  const sealed = new URL(location.href);
+  sealed.protocol = "https:";
+  $("elsewhere").replaceChildren("This page came unencrypted, so settings are not changed on it. ", ...has_tls
+    ? ["Open it over TLS: ", make("a", { href: sealed.href }, sealed.href)]
+    : ["They are changed on the server's machine (ssh -L forwards the port), or over TLS, for which the server needs a certificate (--tls-cert)."]);
+}
+
 // The form that changes a setting; nothing without a token, or if it needs a restart.
 function changer(row) {
   if (!row.live || $("token").value === "") return [];
@@ -277,7 +288,9 @@ function choose(focus) {
   }
   $("overview").hidden = view !== undefined;
   $("view").hidden = view === undefined;
-  $("right").hidden = now !== "settings";
+  $("right").hidden = now !== "settings" || !isSecureContext;
+  $("elsewhere").hidden = now !== "settings" || isSecureContext;
+  if (!$("elsewhere").hidden) elsewhere().catch(() => {});
   document.title = (view?.title ?? "Overview") + " – Bowline";
   $("view-title").textContent = view?.title ?? "";
   $("about").textContent = view?.about ?? "";

@@ -19,4 +19,4 @@ pub use exposition::{Exposition, Format, Kind};
 pub use format::{bytes, count, duration_ns, duration_s, per_second};
 pub use server::{ControlServer, ServerError};
 pub use tables::{Align, Table};
-pub use web::HttpServer;
+pub use web::{Certificates, HttpConfig, HttpCounts, HttpServer, Token};

@@ -1,20 +1,28 @@
-//! The HTTP end: `GET /metrics` for Prometheus and others who scrape, and the web page with its figures as JSON.
+//! The HTTP end: `GET /metrics` for Prometheus and others who scrape, and the web page with its figures as JSON; over TLS too,
+//! where the server has a certificate ([`transport`]).
 //!
-//! One thread runs all connections ([`CONNECTIONS_MAX`] at once; each carries one request, and is closed after
+//! One thread runs all connections ([`places::CONNECTIONS_MAX`] at once; each carries one request, and is closed after
 //! [`TIMEOUT`] in any case). It never calls the server itself, which may wait: [`answers`] has threads for that, and a
 //! queue with a bound, beyond which a request is answered 503. So whatever comes here delays no call and no other request
-//! of this kind. Nothing can be changed here without the token, and with it only from this machine.
+//! of this kind. Nothing can be changed here without the token, and with it only over TLS or from this machine.
 
 mod answers;
 mod live;
+mod places;
 mod routes;
+mod token;
+mod transport;
+
+pub use token::Token;
+pub use transport::{Certificates, HttpCounts};
 
 use crate::control::Control;
 use answers::Answers;
 use hyper::body::Incoming;
 use hyper::service::Service;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioTimer;
 use hyper_util::service::TowerToHyperService;
+use places::Places;
 use std::future::poll_fn;
 use std::net::{SocketAddr, TcpListener};
 use std::pin::Pin;
@@ -23,11 +31,10 @@ use std::task::Poll;
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::net::TcpStream;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::oneshot;
+use transport::{Opener, count};
 
-/// Most connections at once; the next are closed.
-const CONNECTIONS_MAX: usize = 64;
-/// Longest life of a connection: its request, the answer, and the client's taking it.
+/// Longest life of a connection: its handshake, its request, the answer, and the client's taking it.
 const TIMEOUT: Duration = Duration::from_secs(15);
 /// Longest wait for the head of a request.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
@@ -38,9 +45,37 @@ const FIELDS_MAX: usize = 64;
 /// Pause after an accept that failed, for example for lack of descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Whoever sent a request.
+/// Whoever sent a request, and how it came.
 #[derive(Debug, Clone, Copy)]
-struct Peer(SocketAddr);
+struct Peer {
+    addr: SocketAddr,
+    is_encrypted: bool,
+}
+
+impl Peer {
+    /// Whether nobody between can have read or changed the request: it came over TLS, or from this machine.
+    fn is_private(&self) -> bool {
+        self.is_encrypted || self.addr.ip().to_canonical().is_loopback()
+    }
+}
+
+/// How the page is served.
+#[derive(Default)]
+pub struct HttpConfig {
+    /// Who has it changes settings; nobody, without one.
+    pub token: Option<Arc<Token>>,
+    /// For TLS; without them there is only HTTP in the clear.
+    pub certificates: Option<Certificates>,
+    /// What is counted.
+    pub counts: Arc<HttpCounts>,
+}
+
+/// What all connections share.
+struct Shared {
+    opener: Opener,
+    router: axum::Router,
+    counts: Arc<HttpCounts>,
+}
 
 /// A listening address; dropping it ends its threads.
 #[derive(Debug)]
@@ -51,22 +86,26 @@ pub struct HttpServer {
 }
 
 impl HttpServer {
-    /// Listens on `addr` and serves `control`. Settings are changed by whoever has the token; nobody, without one.
+    /// Listens on `addr` and serves `control`.
     ///
     /// # Errors
     /// The address cannot be listened on, or no thread can be started.
     pub fn start(
         addr: SocketAddr,
         control: &Arc<dyn Control>,
-        token: Option<String>,
+        config: HttpConfig,
     ) -> std::io::Result<Self> {
         let listener = TcpListener::bind(addr)?;
         listener.set_nonblocking(true)?;
         let addr = listener.local_addr()?;
-        let router = routes::router(Answers::start(control)?, token);
+        let HttpConfig { token, certificates, counts } = config;
+        let has_tls = certificates.is_some();
+        let router = routes::router(Answers::start(control)?, token, has_tls, Arc::clone(&counts));
+        let opener = Opener::new(certificates, Arc::clone(&counts));
+        let shared = Arc::new(Shared { opener, router, counts });
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (stop, stopped) = oneshot::channel();
-        let run = move || match runtime.block_on(accept_all(listener, router, stopped)) {
+        let run = move || match runtime.block_on(accept_all(listener, shared, stopped)) {
             Ok(()) => {}
             Err(error) => tracing::error!(%error, "metrics and web page are not served any more"),
         };
@@ -91,11 +130,11 @@ impl Drop for HttpServer {
 /// Accepts until `stopped`.
 async fn accept_all(
     listener: TcpListener,
-    router: axum::Router,
+    shared: Arc<Shared>,
     mut stopped: oneshot::Receiver<()>,
 ) -> std::io::Result<()> {
     let listener = tokio::net::TcpListener::from_std(listener)?;
-    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let places = Arc::new(Places::default());
     loop {
         let accepted = poll_fn(|cx| match Pin::new(&mut stopped).poll(cx) {
             Poll::Ready(_) => Poll::Ready(None),
@@ -104,17 +143,22 @@ async fn accept_all(
         match accepted.await {
             None => return Ok(()),
             Some(Err(_)) => tokio::time::sleep(ACCEPT_PAUSE).await,
-            Some(Ok((stream, peer))) => {
+            Some(Ok((stream, addr))) => {
                 // without a place the connection is closed: who scrapes or looks asks again anyway
-                let Ok(place) = Arc::clone(&places).try_acquire_owned() else { continue };
-                let served = serve(stream, Peer(peer), router.clone());
+                let Some(place) = places.take(addr.ip()) else {
+                    count(&shared.counts.refused);
+                    continue;
+                };
+                let served = serve(stream, addr, Arc::clone(&shared));
                 tokio::spawn(async move {
                     match tokio::time::timeout(TIMEOUT, served).await {
                         Ok(Ok(())) => {}
                         Ok(Err(error)) => {
-                            tracing::debug!(%error, "a connection to the web page failed")
+                            tracing::debug!(%addr, %error, "a connection to the web page failed")
                         }
-                        Err(_) => tracing::debug!("a connection to the web page took too long"),
+                        Err(_) => {
+                            tracing::debug!(%addr, "a connection to the web page took too long")
+                        }
                     }
                     drop(place);
                 });
@@ -124,20 +168,23 @@ async fn accept_all(
 }
 
 /// Answers the one request of a connection.
-async fn serve(stream: TcpStream, peer: Peer, router: axum::Router) -> hyper::Result<()> {
-    let service = TowerToHyperService::new(router);
+async fn serve(stream: TcpStream, addr: SocketAddr, shared: Arc<Shared>) -> std::io::Result<()> {
+    let opened = shared.opener.open(stream).await?;
+    let peer = Peer { addr, is_encrypted: opened.is_encrypted };
+    let service = TowerToHyperService::new(shared.router.clone());
     let with_peer = hyper::service::service_fn(move |mut request: hyper::Request<Incoming>| {
         request.extensions_mut().insert(peer);
         service.call(request)
     });
-    hyper::server::conn::http1::Builder::new()
+    let served = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIMEOUT)
         .max_headers(FIELDS_MAX)
         .max_buf_size(HEAD_BYTES_MAX)
         .keep_alive(false)
-        .serve_connection(TokioIo::new(stream), with_peer)
-        .await
+        .serve_connection(opened.stream, with_peer)
+        .await;
+    served.map_err(std::io::Error::other)
 }
 
 #[cfg(test)]

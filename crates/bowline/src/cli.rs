@@ -127,7 +127,9 @@ pub enum Command {
     },
     /// Print the token that lets the web page of the running server change settings
     ///
-    /// The page is at the address of `bowline serve --metrics`. The token changes with each start of the server.
+    /// The page is at the address of `bowline serve --metrics`. It takes the token over https, for which the server needs a
+    /// certificate (--tls-cert), and from the server's own machine. The token changes with each start of the server, and
+    /// when it was sent unencrypted from another machine.
     Token {
         /// Control socket of the server [default: /run/bowline/control.sock, for an ordinary user
         /// $XDG_RUNTIME_DIR/bowline.sock or /tmp/bowline-UID/control.sock]

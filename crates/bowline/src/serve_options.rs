@@ -67,8 +67,9 @@ pub struct ServeOptions {
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub control: Option<PathBuf>,
     /// Serve metrics in Prometheus' and OpenMetrics' format at http://ADDR/metrics, and a web page with live
-    /// figures at http://ADDR/, for example 127.0.0.1:9049. Whoever reaches the address can read them: paths of
-    /// exports and files, clients, load; settings can be changed there from this machine with `bowline token`
+    /// figures at http://ADDR/, for example 127.0.0.1:9049; with --tls-cert both at https://ADDR/ too. Whoever
+    /// reaches the address can read them: paths of exports and files, clients, load; settings can be changed
+    /// there with `bowline token`, over https or from this machine
     #[arg(long, value_name = "ADDR:PORT", value_parser = metrics_addr)]
     #[serde(deserialize_with = "metrics_address")]
     pub metrics: Option<SocketAddr>,
@@ -76,8 +77,8 @@ pub struct ServeOptions {
     /// compact file
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub reports: Option<PathBuf>,
-    /// The server's certificate for RPC with TLS, and behind it those up to its authority, in PEM; `bowline tls init`
-    /// makes one
+    /// The server's certificate, for RPC with TLS and the web page, and behind it those up to its authority, in PEM;
+    /// `bowline tls init` makes one
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub tls_cert: Option<PathBuf>,
     /// Its private key, in PEM, which nobody but its owner may read

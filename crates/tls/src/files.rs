@@ -93,16 +93,23 @@ impl ServerFiles {
             .with_protocol_versions(&[&TLS13])
             .map_err(|error| unusable(&self.cert, &error))?;
         let verify = Arc::clone(&verifier);
-        let mut config = builder
+        let rpc = builder
+            .clone()
             .with_client_cert_verifier(verify)
+            .with_single_cert(chain.clone(), key.clone_key())
+            .map_err(|error| self.unusable_pair(&error))?;
+        let http = builder
+            .with_no_client_auth()
             .with_single_cert(chain, key)
             .map_err(|error| self.unusable_pair(&error))?;
-        config.alpn_protocols = vec![crate::ALPN.to_vec()];
-        config.send_tls13_tickets = 0;
-        config.max_early_data_size = 0;
-        config.session_storage = Arc::new(rustls::server::NoServerSessionStorage {});
         let knows_clients = self.client_ca.is_some();
-        Ok(Loaded { config: Arc::new(config), verifier, certificate: Arc::new(own), knows_clients })
+        Ok(Loaded {
+            config: Arc::new(of_protocol(rpc, crate::ALPN)),
+            http: Arc::new(of_protocol(http, crate::ALPN_HTTP)),
+            verifier,
+            certificate: Arc::new(own),
+            knows_clients,
+        })
     }
 
     fn client_verifier(&self) -> Result<ClientVerifier, FileError> {
@@ -150,6 +157,15 @@ impl ServerFiles {
             other => unusable(&self.key, other),
         }
     }
+}
+
+/// The configuration for one protocol, without tickets and early data.
+fn of_protocol(mut config: ServerConfig, alpn: &[u8]) -> ServerConfig {
+    config.alpn_protocols = vec![alpn.to_vec()];
+    config.send_tls13_tickets = 0;
+    config.max_early_data_size = 0;
+    config.session_storage = Arc::new(rustls::server::NoServerSessionStorage {});
+    config
 }
 
 fn nothing(path: &Path, what: &'static str) -> FileError {

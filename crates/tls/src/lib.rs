@@ -4,6 +4,8 @@
 //! TLS 1.3 only, without session tickets and early data. The ALPN protocol must be `sunrpc` if the client offers any;
 //! Linux offers none (ktls-utils 1.4). A client certificate is always requested and optional; one that is sent must be
 //! valid, otherwise the handshake fails.
+//!
+//! The server's certificate is also that of its web page: [`Loaded::http`] is for whoever serves that.
 
 mod authority;
 mod certificate;
@@ -29,6 +31,9 @@ pub use session::{Opened, SealError, Session};
 
 /// The ALPN protocol (RFC 9289 §7.2).
 pub const ALPN: &[u8] = b"sunrpc";
+/// The ALPN protocol of HTTP (RFC 7301 §6), for the server's web page. Neither of the two is accepted where the other is
+/// served, so that no client is led from one to the other.
+pub const ALPN_HTTP: &[u8] = b"http/1.1";
 /// The most bytes of plaintext in a record (RFC 8446 §5.1).
 pub const RECORD_PLAIN_MAX: usize = 1 << 14;
 /// Bytes that a record adds to its plaintext: header, content type and tag.

@@ -16,6 +16,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 #[derive(Clone)]
 pub struct Loaded {
     pub(crate) config: Arc<ServerConfig>,
+    /// The same certificate for HTTP: its ALPN protocol, and no certificate of the client.
+    pub http: Arc<ServerConfig>,
     pub(crate) verifier: Arc<ClientVerifier>,
     /// The server's own certificate.
     pub certificate: Arc<Certificate>,

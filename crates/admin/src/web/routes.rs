@@ -1,8 +1,9 @@
 //! What is answered to which path.
 
-use super::Peer;
 use super::answers::{Answers, Busy};
 use super::live::{Live, ROWS_MAX, VERSION};
+use super::transport::count;
+use super::{HttpCounts, Peer, Token};
 use crate::control::Control;
 use crate::exposition::Format;
 use axum::Router;
@@ -35,12 +36,20 @@ pub const FILES: [(&str, &str, &str); 6] = [
 struct Site {
     answers: Answers,
     live: Arc<Live>,
-    token: Option<Arc<str>>,
+    token: Option<Arc<Token>>,
+    /// Whether the page is served over TLS too.
+    has_tls: bool,
+    counts: Arc<HttpCounts>,
 }
 
 /// All paths.
-pub fn router(answers: Answers, token: Option<String>) -> Router {
-    let site = Site { answers, live: Arc::default(), token: token.map(Arc::from) };
+pub fn router(
+    answers: Answers,
+    token: Option<Arc<Token>>,
+    has_tls: bool,
+    counts: Arc<HttpCounts>,
+) -> Router {
+    let site = Site { answers, live: Arc::default(), token, has_tls, counts };
     let mut router = Router::new()
         .route("/metrics", get(metrics))
         .route("/api/live", get(live))
@@ -51,6 +60,7 @@ pub fn router(answers: Answers, token: Option<String>) -> Router {
         .route("/api/refusals", list(|control| rows(control.refusals())))
         .route("/api/settings", list(|control| rows(control.settings(None).unwrap_or_default())))
         .route("/api/reports", list(|control| rows(control.reports())))
+        .route("/api/access", get(access))
         .route("/api/set", post(set))
         .route("/reports/{name}", get(report))
         .route("/report.css", get(report_style));
@@ -149,35 +159,130 @@ struct Change {
     value: String,
 }
 
-/// Changes a setting: with the token, from this machine, by a script of the page (which alone can send this header).
+/// Whether settings can be changed the way that a request came.
+#[derive(Serialize)]
+struct Access {
+    version: u32,
+    /// Somebody can have the token.
+    has_token: bool,
+    /// The page is served over TLS too.
+    has_tls: bool,
+    /// The request came over TLS, or from the server's machine.
+    is_private: bool,
+}
+
+async fn access(State(site): State<Site>, Extension(peer): Extension<Peer>) -> Response {
+    let access = Access {
+        version: VERSION,
+        has_token: site.token.is_some(),
+        has_tls: site.has_tls,
+        is_private: peer.is_private(),
+    };
+    // encoding this type does not fail
+    json(serde_json::to_string(&access).unwrap_or_default())
+}
+
+/// Changes a setting: with the token, over TLS or from this machine, by a script of the page (which alone can send this
+/// header).
 async fn set(
     State(site): State<Site>,
-    Extension(Peer(peer)): Extension<Peer>,
+    Extension(peer): Extension<Peer>,
     headers: HeaderMap,
     body: String,
 ) -> Result<Response, Busy> {
-    let refused = |status, why: &'static str| Ok((status, why).into_response());
-    if !peer.ip().to_canonical().is_loopback() {
-        let why =
-            "settings are changed from the server's machine only: forward the port with ssh -L";
-        return refused(StatusCode::FORBIDDEN, why);
-    }
     let given = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     let given = given.and_then(|value| value.strip_prefix("Bearer ")).unwrap_or_default();
-    if !site.token.as_deref().is_some_and(|token| same(token, given)) {
-        return refused(StatusCode::UNAUTHORIZED, "not the token that `bowline token` prints");
+    if let Err(refusal) = site.permits(peer, given) {
+        count(&site.counts.refused_changes);
+        return Ok(refusal.into_response());
     }
     let Ok(Change { key, value }) = serde_json::from_str(&body) else {
-        return refused(StatusCode::BAD_REQUEST, "write {\"key\":…,\"value\":…}");
+        return Ok((StatusCode::BAD_REQUEST, "write {\"key\":…,\"value\":…}").into_response());
     };
     Ok(match site.answers.ask(move |control| control.set(&key, &value)).await? {
-        Ok(changed) => json(serde_json::to_string(&changed).unwrap_or_default()),
+        Ok(changed) => {
+            let client = peer.addr;
+            tracing::info!(%client, "{} is now {}, by the web page", changed.key, changed.value);
+            json(serde_json::to_string(&changed).unwrap_or_default())
+        }
         Err(why) => (StatusCode::CONFLICT, why.0).into_response(),
     })
 }
 
-/// Compares in a time that does not depend on where they differ.
-fn same(token: &str, given: &str) -> bool {
-    let differs = token.bytes().zip(given.bytes()).fold(0, |all, (a, b)| all | (a ^ b));
-    token.len() == given.len() && differs == 0 && !token.is_empty()
+impl Site {
+    /// Whether somebody who sends this token, this way, may change settings. A token that came so that others could read it
+    /// is replaced by a new one, which they do not have.
+    fn permits(&self, peer: Peer, given: &str) -> Result<(), (StatusCode, String)> {
+        let token = self.token.as_deref();
+        if !peer.is_private() {
+            let way = if self.has_tls {
+                "settings are changed over TLS or from the server's machine only: open the page with https://, or forward \
+                 the port with ssh -L"
+            } else {
+                "settings are changed over TLS or from the server's machine only: forward the port with ssh -L, or start the \
+                 server with a certificate (--tls-cert and --tls-key; `bowline tls init` makes both) and open the page with \
+                 https://"
+            };
+            let mut text = way.to_owned();
+            if token.is_some_and(|token| token.renew_if(given)) {
+                let client = peer.addr;
+                tracing::warn!(%client, "the token of the web page came unencrypted over the network, so it is not valid any more; `bowline token` prints the new one");
+                text += ". The token came unencrypted, so it is not valid any more; `bowline token` prints the new one";
+            }
+            return Err((StatusCode::FORBIDDEN, text));
+        }
+        if !token.is_some_and(|token| token.is(given)) {
+            let text = "not the token that `bowline token` prints";
+            return Err((StatusCode::UNAUTHORIZED, text.to_owned()));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{HttpCounts, Peer, Token};
+    use super::{Answers, Arc, Site, StatusCode};
+    use crate::control::Control;
+    use crate::control::tests::TestServer;
+
+    #[test]
+    fn a_token_counts_over_tls_and_from_this_machine() {
+        let control: Arc<dyn Control> = Arc::new(TestServer::default());
+        let token = Arc::new(Token::new().unwrap());
+        let site = |token, has_tls| Site {
+            answers: Answers::start(&control).unwrap(),
+            live: Arc::default(),
+            token,
+            has_tls,
+            counts: Arc::<HttpCounts>::default(),
+        };
+        let peer = |ip: &str, is_encrypted| Peer {
+            addr: (ip.parse::<std::net::IpAddr>().unwrap(), 4000).into(),
+            is_encrypted,
+        };
+        let with = site(Some(Arc::clone(&token)), true);
+        let text = token.text();
+        for from in [
+            peer("127.0.0.1", false),
+            peer("::ffff:127.0.0.2", false),
+            peer("::1", false),
+            peer("192.0.2.7", true),
+        ] {
+            assert!(with.permits(from, &text).is_ok(), "{from:?}");
+            assert_eq!(with.permits(from, "x").unwrap_err().0, StatusCode::UNAUTHORIZED);
+            assert!(site(None, true).permits(from, "").is_err());
+        }
+        let (status, words) = with.permits(peer("192.0.2.7", false), "x").unwrap_err();
+        assert_eq!(status, StatusCode::FORBIDDEN);
+        assert!(words.contains("https://") && !words.contains("--tls-cert"), "{words}");
+        let (_, words) = site(None, false).permits(peer("2001:db8::1", false), &text).unwrap_err();
+        assert!(words.contains("ssh -L") && words.contains("--tls-cert"), "{words}");
+        // one that others could read is not known any more
+        let (status, words) = with.permits(peer("192.0.2.7", false), &text).unwrap_err();
+        assert_eq!(status, StatusCode::FORBIDDEN);
+        assert!(words.contains("not valid any more"), "{words}");
+        assert!(with.permits(peer("192.0.2.7", true), &text).is_err());
+        assert!(with.permits(peer("192.0.2.7", true), &token.text()).is_ok());
+    }
 }

@@ -1,6 +1,7 @@
 //! The HTTP end against good, silent and wrong clients, and the page's files.
 
-use super::{CONNECTIONS_MAX, HttpServer};
+use super::places::CONNECTIONS_MAX;
+use super::{HttpConfig, HttpServer, Token};
 use crate::control::Control;
 use crate::control::tests::TestServer;
 use std::io::{Read, Write};
@@ -9,14 +10,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_secs(60);
-const TOKEN: &str = "0123456789abcdef";
 
 fn control() -> Arc<dyn Control> {
     Arc::new(TestServer::default())
 }
 
+fn server_with(token: Option<Arc<Token>>) -> HttpServer {
+    let config = HttpConfig { token, ..HttpConfig::default() };
+    HttpServer::start(([127, 0, 0, 1], 0).into(), &control(), config).unwrap()
+}
+
 fn server() -> HttpServer {
-    HttpServer::start(([127, 0, 0, 1], 0).into(), &control(), Some(TOKEN.to_owned())).unwrap()
+    server_with(None)
 }
 
 fn said(server: &HttpServer, text: &[u8]) -> String {
@@ -64,6 +69,11 @@ fn each_path_has_its_answer() {
         let list = get(&format!("GET /api/{path}"));
         assert!(list.ends_with("{\"version\":1,\"count\":0,\"rows\":[]}"), "{path}: {list}");
     }
+    let access = get("GET /api/access");
+    let wanted = "{\"version\":1,\"has_token\":false,\"has_tls\":false,\"is_private\":true}";
+    assert!(access.ends_with(wanted), "{access}");
+    // a handshake of TLS is no request, where there is no certificate
+    assert!(said(&server, b"\x16\x03\x01\0\x05\x01\0\0\x01\0").starts_with("HTTP/1.1 400 "));
     let live = get("GET /api/live?conns");
     assert!(live.contains("{\"version\":1,") && live.contains("\"points\":[]"), "{live}");
 }
@@ -88,7 +98,8 @@ fn files_refer_to_nothing_elsewhere_and_are_small() {
 
 #[test]
 fn settings_need_the_token() {
-    let server = server();
+    let token = Arc::new(Token::new().unwrap());
+    let server = server_with(Some(Arc::clone(&token)));
     let body = r#"{"key":"max-read","value":"64K"}"#;
     let post = |more: &str, body: &str| {
         let head = format!(
@@ -98,17 +109,20 @@ fn settings_need_the_token() {
         said(&server, (head + body).as_bytes())
     };
     assert!(post("", body).starts_with("HTTP/1.1 401 "));
-    for wrong in ["", "0123456789abcde", "0123456789abcdeF", "0123456789abcdef0"] {
+    let text = token.text();
+    for wrong in
+        ["", &text[..31], &text.to_uppercase().replace(char::is_numeric, "A"), &format!("{text}0")]
+    {
         let answer = post(&format!("Authorization: Bearer {wrong}\r\n"), body);
         assert!(answer.starts_with("HTTP/1.1 401 "), "{wrong}: {answer}");
     }
-    let right = format!("Authorization: Bearer {TOKEN}\r\n");
+    let right = format!("Authorization: Bearer {text}\r\n");
     // the server of this test refuses each change with the key
     let answer = post(&right, body);
     assert!(answer.starts_with("HTTP/1.1 409 ") && answer.ends_with("max-read"), "{answer}");
     assert!(post(&right, "{}").starts_with("HTTP/1.1 400 "));
     assert!(post(&right, &"x".repeat(20_000)).starts_with("HTTP/1.1 413 "));
-    let none = HttpServer::start(([127, 0, 0, 1], 0).into(), &control(), None).unwrap();
+    let none = server_with(None);
     let head = format!(
         "POST /api/set HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer \r\nContent-Length: {}\r\n\r\n{body}",
         body.len()

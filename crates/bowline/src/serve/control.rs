@@ -24,7 +24,7 @@ use admin::api::{
     ReportRow, RuleRow, Sample, SessionRow, SettingRow, SleepingCallRow, SocketRow, Status,
 };
 use admin::rates::ConnActivity;
-use admin::{Control, Format, Refused};
+use admin::{Control, Format, HttpCounts, Refused, Token};
 use export::{ExportId, ExportSpec, Table, WaitingExport};
 use nfs::mount::Mount;
 use nfs::nlm::Taken;
@@ -63,7 +63,9 @@ pub struct ServerControl {
     /// Which exports' disks fail.
     pub io_errors: IoErrors,
     /// Lets the web page change settings; none without a page.
-    pub token: Option<String>,
+    pub token: Option<Arc<Token>>,
+    /// Connections to the web page; none without a page.
+    pub web_counts: Option<Arc<HttpCounts>>,
     /// Counters.
     pub telemetry: Arc<Telemetry>,
     /// The settings in force.
@@ -225,13 +227,16 @@ impl Control for ServerControl {
             blocked: &self.blocked_exports(),
             uptime: self.started.elapsed(),
             certificate_end: self.sealed.as_ref().map(SealedService::end),
+            web: self.web_counts.as_deref(),
         };
         metrics::text(&sources, format)
     }
 
     fn token(&self) -> Result<String, Refused> {
         let none = "this server has no web page: start it with --metrics ADDR:PORT";
-        self.token.clone().ok_or_else(|| Refused(none.to_owned()))
+        let token = self.token.as_ref().ok_or_else(|| Refused(none.to_owned()))?.text();
+        let lost = "the server could not read /dev/urandom for a token: start it again";
+        if token.is_empty() { Err(Refused(lost.to_owned())) } else { Ok(token) }
     }
 
     fn set(&self, key: &str, value: &str) -> Result<Changed, Refused> {

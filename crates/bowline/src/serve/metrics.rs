@@ -7,7 +7,7 @@ use super::parts::ServerParts;
 use super::refusals::Refusals;
 use super::{process_info, statistics};
 use admin::api::BlockedExport;
-use admin::{Exposition, Format, Kind};
+use admin::{Exposition, Format, HttpCounts, Kind};
 use state::Phase;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -34,6 +34,8 @@ pub struct Sources<'c> {
     pub uptime: Duration,
     /// When the TLS certificate ends, in seconds since 1970; `None` without one.
     pub certificate_end: Option<i64>,
+    /// Connections to the web page; `None` without one.
+    pub web: Option<&'c HttpCounts>,
 }
 
 impl Sources<'_> {
@@ -58,6 +60,7 @@ pub fn text(sources: &Sources<'_>, format: Format) -> String {
     blocked(&mut out, sources.blocked);
     pools(&mut out, sources);
     network(&mut out, sources);
+    sources.web.iter().for_each(|counts| web_page(&mut out, counts));
     locks(&mut out, sources.parts);
     delegations(&mut out, sources.parts);
     kerberos(&mut out, sources.parts);
@@ -343,6 +346,33 @@ fn network(out: &mut Exposition, sources: &Sources<'_>) {
         "outbound_failed_calls",
         "Of these, those without an answer.",
         outbound.counters.failed,
+    );
+}
+
+/// The page and the metrics themselves, over HTTP.
+fn web_page(out: &mut Exposition, counts: &HttpCounts) {
+    let name = "web_connections";
+    out.family(name, Kind::Counter, "Connections to the web page and the metrics.");
+    out.counter(name, &[("security", "none")], counts.plain.load(Relaxed));
+    out.counter(name, &[("security", "tls")], counts.encrypted.load(Relaxed));
+    let mut one = |name, help, count: u64| {
+        out.family(name, Kind::Counter, help);
+        out.counter(name, &[], count);
+    };
+    one(
+        "web_failed_handshakes",
+        "Connections to the web page whose TLS handshake failed or took too long.",
+        counts.failed_handshakes.load(Relaxed),
+    );
+    one(
+        "web_refused_connections",
+        "Connections to the web page that were closed because there were too many.",
+        counts.refused.load(Relaxed),
+    );
+    one(
+        "web_refused_changes",
+        "Requests to change a setting on the web page with a wrong token, or unencrypted from elsewhere.",
+        counts.refused_changes.load(Relaxed),
     );
 }
 

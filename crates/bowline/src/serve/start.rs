@@ -31,7 +31,7 @@ use crate::memory_shares::MemoryShares;
 use crate::output::{AddressInUse, UsageError};
 use crate::serve_options::ServeOptions;
 use crate::settings::{self, udp_buffer_bytes};
-use admin::{Control, ControlServer, HttpServer};
+use admin::{Control, ControlServer, HttpConfig, HttpCounts, HttpServer, Token};
 use anyhow::{Context, anyhow, bail};
 use export::{Exports, Identity, RefusedCall};
 use nfs::mount::Mount;
@@ -139,6 +139,7 @@ pub fn start(config: &ServeConfig, options: ServeOptions) -> anyhow::Result<Runn
         refusals,
         io_errors: IoErrors::default(),
         token: config.metrics.is_some().then(new_token).transpose()?,
+        web_counts: config.metrics.is_some().then(Arc::<HttpCounts>::default),
         telemetry,
         values: Mutex::new(config.values.clone()),
         recent_calls: Mutex::new(RecentCalls::new(started)),
@@ -207,18 +208,22 @@ fn prepare_directories(config: &ServeConfig, uid: u32) -> anyhow::Result<Arc<Ide
     Ok(Arc::new(Identity::open(&config.state_dir)?))
 }
 
-/// A secret of 128 random bits, in hexadecimal.
-fn new_token() -> anyhow::Result<String> {
-    let mut bytes = [0u8; 16];
-    let mut random = std::fs::File::open("/dev/urandom").context("cannot read /dev/urandom")?;
-    std::io::Read::read_exact(&mut random, &mut bytes).context("cannot read /dev/urandom")?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+fn new_token() -> anyhow::Result<Arc<Token>> {
+    Token::new().map(Arc::new).context("cannot read /dev/urandom")
 }
 
-/// Serves metrics and the web page on an address.
+/// Serves metrics and the web page on an address; with a certificate over TLS too, always with the one in force.
 fn start_metrics(addr: SocketAddr, control: &Arc<ServerControl>) -> anyhow::Result<HttpServer> {
-    let token = control.token.clone();
-    HttpServer::start(addr, &(Arc::clone(control) as Arc<dyn Control>), token).with_context(|| {
+    let certificates = control.sealed.as_ref().map(|sealed| {
+        let tls = Arc::clone(&sealed.tls);
+        Box::new(move || Arc::clone(&tls.current().http)) as admin::Certificates
+    });
+    let config = HttpConfig {
+        token: control.token.clone(),
+        certificates,
+        counts: control.web_counts.clone().unwrap_or_default(),
+    };
+    HttpServer::start(addr, &(Arc::clone(control) as Arc<dyn Control>), config).with_context(|| {
         format!("cannot serve metrics on {addr}; name another address with --metrics")
     })
 }

@@ -26,10 +26,37 @@ pub struct StartupMessage {
     pub state_dir: String,
     /// The control socket.
     pub control: String,
-    /// Where metrics are served.
-    pub metrics: Option<SocketAddr>,
+    /// Where metrics and the web page are served.
+    pub metrics: Option<WebPlace>,
     /// Warnings for the operator.
     pub notes: Vec<String>,
+}
+
+/// Where metrics and the web page are served.
+#[derive(Debug, Clone)]
+pub struct WebPlace {
+    /// The address that is listened on.
+    pub addr: SocketAddr,
+    /// The first name of the certificate, with which they are served over TLS too.
+    pub name: Option<String>,
+}
+
+impl WebPlace {
+    /// The address for a browser. A name stands for all addresses, which are none to go to.
+    fn url(&self) -> String {
+        let Self { addr, name } = self;
+        match name {
+            None => format!("http://{addr}"),
+            Some(name) if addr.ip().is_unspecified() => {
+                let port = addr.port();
+                match name.parse::<IpAddr>() {
+                    Ok(ip) => format!("https://{}", SocketAddr::new(ip, port)),
+                    Err(_) => format!("https://{name}:{port}"),
+                }
+            }
+            Some(_) => format!("https://{addr}"),
+        }
+    }
 }
 
 /// An export.
@@ -85,8 +112,10 @@ impl StartupMessage {
             let _ = writeln!(text, "note: {note}");
         }
         let _ = writeln!(text, "state: {}", self.state_dir);
-        if let Some(addr) = self.metrics {
-            let _ = writeln!(text, "metrics: http://{addr}/metrics\npage: http://{addr}/");
+        if let Some(place) = &self.metrics {
+            let (url, also) =
+                (place.url(), if place.name.is_some() { ", also http://" } else { "" });
+            let _ = writeln!(text, "metrics: {url}/metrics{also}\npage: {url}/{also}");
         }
         let _ = writeln!(text, "control: {}", self.control);
         text
@@ -132,6 +161,10 @@ impl StartupMessage {
 
 /// Prints the message for a server that is ready.
 pub fn print(control: &ServerControl, listen: &ListenAddresses, metrics: Option<SocketAddr>) {
+    let name = || {
+        let names = &control.sealed.as_ref()?.tls.current().certificate.names;
+        Some(names.first().cloned().unwrap_or_else(|| "SERVER".to_owned()))
+    };
     let config = &control.config;
     let table = control.parts.exports.load();
     let version_4_path = |export: &export::Export| {
@@ -152,7 +185,7 @@ pub fn print(control: &ServerControl, listen: &ListenAddresses, metrics: Option<
         ports_announced: control.parts.portmap.announces_locks(),
         state_dir: config.state_dir.display().to_string(),
         control: config.control.display().to_string(),
-        metrics,
+        metrics: metrics.map(|addr| WebPlace { addr, name: name() }),
         notes: control.warnings(),
     };
     let rules = table.exports().first().map(|export| export.rules()).unwrap_or_default();
@@ -189,7 +222,9 @@ fn quoted(word: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{ExportLine, ListenAddresses, MountServer, StartupMessage, mount_command};
+    use super::{
+        ExportLine, ListenAddresses, MountServer, StartupMessage, WebPlace, mount_command,
+    };
     use nfs::NfsVersions;
 
     fn message() -> StartupMessage {
@@ -206,7 +241,7 @@ mod tests {
             ports_announced: false,
             state_dir: "/var/lib/s".into(),
             control: "/run/c.sock".into(),
-            metrics: Some(([127, 0, 0, 1], 9049).into()),
+            metrics: Some(WebPlace { addr: ([127, 0, 0, 1], 9049).into(), name: None }),
             notes: vec!["check the disk".into()],
         }
     }
@@ -254,6 +289,21 @@ mod tests {
         assert!(commands(&root, at).iter().all(|command| command.contains("vers=3")));
         let old = StartupMessage { versions: "2,3".parse().unwrap(), ..announced };
         assert_eq!(commands(&old, at).len(), 1);
+    }
+
+    #[test]
+    fn a_page_over_tls_is_named_as_the_certificate_has_it() {
+        let url = |addr: &str, name: Option<&str>| {
+            WebPlace { addr: addr.parse().unwrap(), name: name.map(str::to_owned) }.url()
+        };
+        assert_eq!(url("192.0.2.1:9049", None), "http://192.0.2.1:9049");
+        assert_eq!(url("192.0.2.1:9049", Some("nfs.test")), "https://192.0.2.1:9049");
+        assert_eq!(url("0.0.0.0:9049", Some("nfs.test")), "https://nfs.test:9049");
+        assert_eq!(url("[::]:9049", Some("2001:db8::1")), "https://[2001:db8::1]:9049");
+        let addr = ([127, 0, 0, 1], 9049).into();
+        let metrics = Some(WebPlace { addr, name: Some("nfs.test".into()) });
+        let text = StartupMessage { metrics, ..message() }.text(None);
+        assert!(text.contains("\npage: https://127.0.0.1:9049/, also http://\n"), "{text}");
     }
 
     #[test]

@@ -40,6 +40,7 @@ mod many_opens;
 mod metrics;
 mod nfs3_client;
 mod operator_tables;
+mod page_tls;
 mod problems_in_top;
 mod read_race;
 mod resource_limits;

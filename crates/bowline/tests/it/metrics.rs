@@ -1,7 +1,7 @@
 //! Metrics: over HTTP and the control socket, in both formats, with names that alerts and the dashboard use.
 
 use crate::operator_tables::connect;
-use crate::rig::{Server, free_port, text, told};
+use crate::rig::{Server, bowline, free_port, text, told};
 use client::Client;
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
@@ -161,14 +161,17 @@ impl Drop for Prometheus {
 }
 
 impl Prometheus {
-    /// `None` where it is not installed.
-    fn start(target: SocketAddr) -> Option<Self> {
+    /// Over TLS, if an authority is named. `None` where it is not installed.
+    fn start(target: SocketAddr, ca: Option<&Path>) -> Option<Self> {
         let dir = tempfile::tempdir().unwrap();
         let config = dir.path().join("prometheus.yml");
         let alerts = packaged("bowline-alerts.yml").canonicalize().unwrap();
+        let tls =
+            |ca: &Path| format!(", scheme: https, tls_config: {{ca_file: '{}'}}", ca.display());
+        let tls = ca.map(tls).unwrap_or_default();
         let text = format!(
             "global: {{scrape_interval: 1s, evaluation_interval: 1s}}\nrule_files: ['{}']\n\
-             scrape_configs: [{{job_name: bowline, static_configs: [{{targets: ['{target}']}}]}}]\n",
+             scrape_configs: [{{job_name: bowline{tls}, static_configs: [{{targets: ['{target}']}}]}}]\n",
             alerts.display()
         );
         std::fs::write(&config, text).unwrap();
@@ -221,7 +224,7 @@ fn dashboard_queries() -> Vec<String> {
 #[test]
 fn the_queries_of_the_dashboard_and_the_alerts_run_in_prometheus() {
     let (server, mut client) = used_server();
-    let Some(prometheus) = Prometheus::start(address(&server)) else { return };
+    let Some(prometheus) = Prometheus::start(address(&server), None) else { return };
     let root = client.mount(b"/m").unwrap();
     let rows = |answer: &serde_json::Value| answer["data"]["result"].as_array().map_or(0, Vec::len);
     let begun = Instant::now();
@@ -247,6 +250,31 @@ fn the_queries_of_the_dashboard_and_the_alerts_run_in_prometheus() {
     let rules: Vec<_> =
         groups.iter().flat_map(|group| group["rules"].as_array().unwrap()).collect();
     assert!(rules.len() > 5 && rules.iter().all(|rule| rule["health"] != "err"), "{rules:#?}");
+}
+
+#[test]
+fn prometheus_scrapes_over_tls() {
+    let dir = tempfile::tempdir().unwrap();
+    let made = bowline(&["tls", "init", "nfs.test", "--dir", dir.path().to_str().unwrap()]);
+    assert!(made.status.success(), "{}", text(&made.stderr));
+    let file = |name| dir.path().join(name).display().to_string();
+    let (cert, key) = (file("server.pem"), file("server.key"));
+    let at = format!("127.0.0.1:{}", free_port());
+    let server = Server::start(&["--metrics", &at, "--tls-cert", &cert, "--tls-key", &key]);
+    let lines = server.lines.concat();
+    assert!(lines.contains(&format!("metrics: https://{at}/metrics, also http://\n")), "{lines}");
+    let ca = dir.path().join("ca.pem");
+    let Some(prometheus) = Prometheus::start(at.parse().unwrap(), Some(&ca)) else { return };
+    let begun = Instant::now();
+    let encrypted = "bowline_web_connections_total{security=\"tls\"} > 2 and on() up == 1";
+    let is_scraped = || {
+        let answer = prometheus.query(encrypted)?;
+        answer["data"]["result"].as_array().map(|rows| rows.len() == 1)
+    };
+    while is_scraped() != Some(true) {
+        assert!(begun.elapsed() < PATIENCE, "not scraped: {:?}", prometheus.ask("targets"));
+        std::thread::sleep(Duration::from_millis(200));
+    }
 }
 
 #[test]
