@@ -327,8 +327,8 @@ unpack() {
     { say "apt could not download $package: unpack it in $dir by hand"; exit 1; }
 }
 
-# Builds all test programs; a line for each that compiles in the file $1: package, name, program. In CI clippy looks at all that is
-# compiled, and at examples and benchmarks, which are compiled for that ($BOWLINE_LINT, see .ci/lint).
+# Builds all test programs; a line for each that compiles in the file $1: package, name, program. In CI clippy compiles them, and looks at
+# examples and benchmarks as well ($BOWLINE_LINT, see .ci/lint).
 build_tests() {
   local status=0 targets=(--lib --bins --tests)
   if [ -n "${BOWLINE_LINT:-}" ]; then
@@ -449,7 +449,7 @@ for_arm() {
 documentation() {
   local target=()
   if for_arm; then target=(--target "$arm"); fi
-  RUSTDOCFLAGS="-D warnings -A rustdoc::private_intra_doc_links" \
+  RUSTDOC=$root/.ci/rustdoc RUSTDOCFLAGS="-D warnings -A rustdoc::private_intra_doc_links" \
     cargo doc --quiet --workspace --no-deps --document-private-items "${target[@]}"
 }
 
