@@ -10,7 +10,7 @@
 # says on which, so that guests of several of these scripts are spread. $KC_KERNELS gives guests other kernels than the
 # installed one: for each guest, separated by commas, nothing or a directory with linux.uml, its modules and its C
 # library in lib (that of linux.uml names its loader by a relative path); the last is that of all further guests.
-# Needs a C compiler.
+# Needs a C compiler; what it makes is kept in $KC_LIBRARIES, if that is set.
 set -u
 guests=1 limit=120 image=
 while getopts n:t:d: o; do
@@ -86,13 +86,15 @@ stty -F /dev/tty1 raw -echo
 exec </dev/null >/dev/tty1 2>&1
 echo kc$GUEST >/proc/sys/kernel/hostname
 mkdir -p /run/lock /run/rpcbind
-ip link set lo up
-ip link set vec0 address 02:4b:43:00:00:0$GUEST
-ip addr add 10.77.0.$((10 + GUEST))/24 dev vec0
-ip link set vec0 up
+ip -batch - <<END
+link set lo up
+link set vec0 address 02:4b:43:00:00:0$GUEST
+addr add 10.77.0.$((10 + GUEST))/24 dev vec0
+link set vec0 up
+END
 modprobe -a nfsv3 nfsv4
 cd /tmp
-bash "$(cat /job/script)" $(cat /job/args)
+bash "$(</job/script)" $(</job/args)
 echo $? >/job/rc.$GUEST
 cd /
 timeout 5 umount -a -t nfs,nfs4 || umount -a -f -l -t nfs,nfs4
@@ -113,13 +115,24 @@ chmod +x "$job/init" "$job/bin/barrier"
 echo "$script" >"$job/script"
 echo "$*" >"$job/args"
 
-# the guest's kernel, on processors with more registers than it knows: see xstate.c
-cc -shared -fPIC -O2 -o "$job/xstate.so" "${0%/*}/xstate.c" || exit 2
-preload=$job/xstate.so
+# library NAME: compiles NAME.c, once if $KC_LIBRARIES is a directory to keep it in; sets built
+library() {
+  local source=${0%/*}/$1.c
+  built=${KC_LIBRARIES:-$job}/$1.so
+  [ ! "$built" -nt "$source" ] || return 0
+  cc -shared -fPIC -O2 -o "$built.$$" "$source" && mv "$built.$$" "$built"
+}
+
+# the guest's kernel, on processors with more registers than it knows, and with fewer requests for them: see xstate.c
+library xstate || exit 2
+preload=$built
 if [ -n "$image" ]; then
-  cc -shared -fPIC -O2 -o "$job/volatile.so" "${0%/*}/volatile.c" || exit 2
-  preload=$preload:$job/volatile.so
+  library volatile || exit 2
+  preload=$preload:$built
 fi
+
+# At its start a guest's kernel would measure algorithms of RAID 6 for a third of a second, and its processor.
+boot_quickly=(initcall_blacklist=raid6_select_algo lpj=10000000)
 
 # A guest's kernel and the processes in it are processes here that take turns at each system call and page fault. Woken
 # on another processor, a turn takes two to three times as long.
@@ -149,7 +162,7 @@ for ((g = 1; g <= guests; g++)); do
     env "${boot[@]}" mem=512M umid=g$g uml_dir="$job/uml/" \
     root=/dev/root rootfstype=hostfs rootflags=/ ro init="$job/init" \
     KC_GUEST=$g KC_GUESTS=$guests KC_MODULES=$modules ${image:+ubd0=$image} \
-    quiet selinux=0 apparmor=0 panic=-1 noreboot \
+    quiet selinux=0 apparmor=0 panic=-1 noreboot "${boot_quickly[@]}" \
     con=null con0=null,fd:1 con1=null,fd:3 \
     vec0:transport=tap,ifname=tap$g,depth=128,gro=1 \
     3>&1 >"$job/console.$g" 2>&1 </dev/null &

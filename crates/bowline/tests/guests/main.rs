@@ -56,6 +56,7 @@ impl GuestSlot {
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/kernel/kernel-client.sh");
         let mut command = Command::new(script);
         command.env("KC_SLOT", self.place.to_string());
+        command.env("KC_LIBRARIES", env!("CARGO_TARGET_TMPDIR"));
         command
     }
 }
