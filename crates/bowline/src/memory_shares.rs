@@ -27,6 +27,15 @@ const OPENS_DIVISOR: u64 = 8;
 const OPEN_BYTES: u64 = 1 << 10;
 /// Opens that there may be whatever the memory is.
 const OPENS_MIN: usize = 4096;
+/// Slots of version 4.1 with the replies that they keep get a sixteenth, and sessions a thirty-second.
+const SLOTS_DIVISOR: u64 = 16;
+const SESSIONS_DIVISOR: u64 = 32;
+/// What a slot may keep, and what a session with its first few slots may take, each of which keeps 1 KiB.
+const SLOT_BYTES: u64 = 8 << 10;
+const SESSION_BYTES: u64 = 7 << 10;
+/// Slots and sessions that there may be whatever the memory is.
+const SLOTS_MIN: usize = 256;
+const SESSIONS_MIN: usize = 128;
 /// The reply cache gets a sixteenth.
 const REPLY_CACHE_DIVISOR: u64 = 16;
 
@@ -135,6 +144,16 @@ impl MemoryShares {
         wanted.min(count(self.bytes / OPENS_DIVISOR / OPEN_BYTES).max(OPENS_MIN))
     }
 
+    /// Slots of all sessions of version 4.1, at most `wanted`.
+    pub fn v4_slots(self, wanted: usize) -> usize {
+        wanted.min(count(self.bytes / SLOTS_DIVISOR / SLOT_BYTES).max(SLOTS_MIN))
+    }
+
+    /// Sessions of version 4.1, at most `wanted`.
+    pub fn v4_sessions(self, wanted: usize) -> usize {
+        wanted.min(count(self.bytes / SESSIONS_DIVISOR / SESSION_BYTES).max(SESSIONS_MIN))
+    }
+
     /// Bytes of the reply cache, at most `wanted`.
     pub fn reply_cache(self, wanted: usize) -> usize {
         wanted.min(count(self.bytes / REPLY_CACHE_DIVISOR))
@@ -202,6 +221,8 @@ mod tests {
             [16, 64, 16_384].map(|mib| of(mib).v4_opens(1_000_000)),
             [4096, 8192, 1_000_000]
         );
+        assert_eq!([16, 64, 65_536].map(|mib| of(mib).v4_slots(131_072)), [256, 512, 131_072]);
+        assert_eq!([16, 64, 65_536].map(|mib| of(mib).v4_sessions(65_536)), [128, 292, 65_536]);
         assert_eq!(of(64).reply_cache(16 << 20), 4 << 20);
         assert_eq!(of(4096).reply_cache(16 << 20), 16 << 20);
         assert_eq!(MemoryShares::of_this_process(), MemoryShares::of_this_process());

@@ -40,9 +40,12 @@ pub fn open_state(
 /// The limits of version 4's state on this machine: a client may have half of the opens.
 fn v4_limits(lease: LeaseSeconds) -> V4Limits {
     let limits = V4Limits::default();
-    let opens = MemoryShares::of_this_process().v4_opens(limits.opens);
+    let shares = MemoryShares::of_this_process();
+    let opens = shares.v4_opens(limits.opens);
     V4Limits {
         lease_ms: lease.ms(),
+        sessions: shares.v4_sessions(limits.sessions),
+        slots_in_all: shares.v4_slots(limits.slots_in_all),
         opens,
         opens_per_client: limits.opens_per_client.min(opens / 2),
         opens_when_scarce: limits.opens_when_scarce.min(opens / 64),

@@ -45,13 +45,21 @@ pub(super) fn create_session<'f>(
         limits,
         back_channel: a.flags & flags::CONN_BACK_CHAN != 0 && takes_callbacks(&a),
     };
-    let made = frame.v4().state.create_session(frame.now, &want);
+    let create = || frame.v4().state.create_session(frame.now, &want);
+    let made = match create() {
+        // the next request finds the room
+        Err(CreateSessionError::Full) if frame.nfs.end_silent(frame.caller.blocking(), 0) => {
+            create()
+        }
+        made => made,
+    };
     frame.v4().tell_name_conflicts();
     let made = made.map_err(|error| match error {
         CreateSessionError::StaleClientId => Nfsstat4::StaleClientid,
         CreateSessionError::Misordered => Nfsstat4::SeqMisordered,
         CreateSessionError::InUse => Nfsstat4::ClidInUse,
         CreateSessionError::NoRoom => Nfsstat4::NoSpc,
+        CreateSessionError::Full => Nfsstat4::Delay,
     })?;
     let back_channel = set_up_callbacks(frame, &a, &made);
     frame.v4().recall_slots(frame.v4().state.take_slot_recalls());

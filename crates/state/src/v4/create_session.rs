@@ -34,6 +34,8 @@ pub enum CreateSessionError {
     InUse,
     /// The client has too many.
     NoRoom,
+    /// All clients together have too many.
+    Full,
 }
 
 /// Why a session or a client cannot be destroyed.
@@ -74,13 +76,20 @@ impl V4State {
         if record.client.session_count() >= self.limits.sessions_per_client {
             return Err(CreateSessionError::NoRoom);
         }
+        if self.slot_total.sessions() >= self.limits.sessions {
+            return Err(CreateSessionError::Full);
+        }
         // a client that wants no more than it says is not offered more
         let grows = want.limits.slots >= self.limits.slots;
         let wanted = want.limits.slots.clamp(1, self.limits.slots) as usize;
+        let kept_bytes = match self.slot_total.is_full() {
+            true => self.limits.cached_reply_bytes_when_full,
+            false => self.limits.cached_reply_bytes,
+        };
         let slots = Slots::new(wanted, Arc::clone(&self.slot_total));
         let limits = ChannelLimits {
             slots: u32::try_from(slots.count()).unwrap_or(u32::MAX),
-            cached_bytes: want.limits.cached_bytes.min(self.limits.cached_reply_bytes),
+            cached_bytes: want.limits.cached_bytes.min(kept_bytes),
             ..want.limits
         };
         let id = self.session_id();

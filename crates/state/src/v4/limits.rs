@@ -11,14 +11,18 @@ pub struct V4Limits {
     pub clients: usize,
     /// Sessions of one client.
     pub sessions_per_client: usize,
+    /// Sessions of all clients.
+    pub sessions: usize,
     /// Slots of a session at first.
     pub slots: u32,
     /// Slots of a session that uses them.
     pub slots_most: usize,
-    /// Slots of all sessions; beyond it a new one gets a single slot.
+    /// Slots of all sessions; beyond it a new one gets a few.
     pub slots_in_all: usize,
     /// The longest reply that a slot keeps.
     pub cached_reply_bytes: u32,
+    /// The same of a session that is made when there are as many slots as there may be.
+    pub cached_reply_bytes_when_full: u32,
     /// Opens of one client.
     pub opens_per_client: usize,
     /// Opens in all.
@@ -49,10 +53,12 @@ impl Default for V4Limits {
             courtesy_ms: 24 * 3_600_000,
             clients: 16_384,
             sessions_per_client: 64,
+            sessions: 65_536,
             slots: 64,
             slots_most: 1024,
             slots_in_all: 131_072,
             cached_reply_bytes: 8192,
+            cached_reply_bytes_when_full: 1024,
             opens_per_client: 262_144,
             opens: 1_000_000,
             opens_when_scarce: 4096,

@@ -221,8 +221,9 @@ impl Session {
         request: u64,
     ) -> Result<Started<'_>, SequenceError> {
         let place = usize::try_from(slot).map_err(|_| SequenceError::BadSlot)?;
-        let slot = self.slots.get(place).ok_or(SequenceError::BadSlot)?;
-        if highest_slot > self.highest_slot() {
+        let (count, target) = self.slots.count_and_target();
+        let slot = self.slots.within(count, place).ok_or(SequenceError::BadSlot)?;
+        if highest_slot > last_of(count) {
             return Err(SequenceError::BadHighSlot);
         }
         if self.ended.load(Relaxed) != 0 {
@@ -234,7 +235,7 @@ impl Session {
         match slot.begin(number, request) {
             Begin::Run => {
                 self.client.renew(now);
-                self.note_slots((slot, place), highest_slot);
+                self.note_slots_of((count, target), (slot, place), highest_slot);
                 Ok(Started::Run(SlotTicket::new(slot)))
             }
             Begin::Replay(reply) => {
@@ -271,7 +272,17 @@ impl Session {
     /// What the request that has just got a slot says of the client's slots.
     #[inline(always)]
     pub(super) fn note_slots(&self, slot: (&Slot, usize), highest_slot: u32) {
-        let (count, target) = self.slots.count_and_target();
+        self.note_slots_of(self.slots.count_and_target(), slot, highest_slot);
+    }
+
+    /// The same, with how many there are, and how many the client is to use.
+    #[inline(always)]
+    fn note_slots_of(
+        &self,
+        (count, target): (usize, usize),
+        slot: (&Slot, usize),
+        highest_slot: u32,
+    ) {
         if target != count {
             self.slots.heard(slot.0, highest_slot);
         } else if slot.1.saturating_add(1) == count && self.grows {
@@ -300,6 +311,7 @@ impl Session {
 
     pub(super) fn end(&self) {
         self.ended.store(1, Relaxed);
+        self.slots.end();
     }
 }
 

@@ -28,6 +28,8 @@ pub(super) struct SlotTotal {
     session: AtomicUsize,
     /// What all may have.
     all: usize,
+    /// How many sessions there are.
+    sessions: AtomicUsize,
     /// Not 0 if a session has got fewer than it wanted since this was last looked at.
     scarce: AtomicUsize,
 }
@@ -35,7 +37,18 @@ pub(super) struct SlotTotal {
 impl SlotTotal {
     pub fn new(session: usize, all: usize) -> Self {
         let session = AtomicUsize::new(session.clamp(1, MOST));
-        Self { count: AtomicUsize::new(0), session, all, scarce: AtomicUsize::new(0) }
+        let (count, sessions) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        Self { count, session, all, sessions, scarce: AtomicUsize::new(0) }
+    }
+
+    /// How many sessions there are.
+    pub fn sessions(&self) -> usize {
+        self.sessions.load(Relaxed)
+    }
+
+    /// Whether there are as many slots as there may be: a new session has a few all the same.
+    pub fn is_full(&self) -> bool {
+        self.count.load(Relaxed) >= self.all
     }
 
     /// Takes as many of `wanted` as there may be beside those that there are.
@@ -53,7 +66,9 @@ impl SlotTotal {
     /// with nothing, and `least` in any case.
     fn take_first(&self, wanted: usize, least: usize) -> usize {
         let left = self.all.saturating_sub(self.count.load(Relaxed));
-        let granted = wanted.min((left / SHARE).max(least));
+        // where there are few, so that a few sessions have enough each
+        let share = (self.all / SHARE).clamp(SHARE_MIN, SHARE);
+        let granted = wanted.min((left / share).max(least));
         if granted < wanted {
             self.scarce.store(1, Relaxed);
         }
@@ -87,8 +102,9 @@ impl SlotTotal {
     }
 }
 
-/// A new session gets at most this part of the slots that are left.
+/// A new session gets at most this part of the slots that are left; where memory is small a larger one, at most an eighth.
 const SHARE: usize = 512;
+const SHARE_MIN: usize = 8;
 /// Slots that a new session gets whatever there is.
 const LEAST: usize = 4;
 
@@ -118,6 +134,8 @@ pub(super) struct Slots {
     bounds: AtomicU64,
     parts: [OnceLock<Box<[Slot]>>; PARTS],
     total: Arc<SlotTotal>,
+    /// Not 0 while the session counts as one of all.
+    counts: AtomicUsize,
 }
 
 fn part(slots: usize) -> Box<[Slot]> {
@@ -129,12 +147,14 @@ impl Slots {
     pub fn new(wanted: usize, total: Arc<SlotTotal>) -> Self {
         let wanted = wanted.clamp(1, total.session_most());
         let first = total.take_first(wanted, LEAST.min(wanted));
+        total.sessions.fetch_add(1, Relaxed);
         let parts = [const { OnceLock::new() }; PARTS];
         if let Some(place) = parts.first() {
             place.get_or_init(|| part(first));
         }
         let bounds = Bounds { count: first, target: first, changes: 0 };
-        Self { first, bounds: AtomicU64::new(bounds.word()), parts, total }
+        let (bounds, counts) = (AtomicU64::new(bounds.word()), AtomicUsize::new(1));
+        Self { first, bounds, parts, total, counts }
     }
 
     fn bounds(&self) -> Bounds {
@@ -143,6 +163,11 @@ impl Slots {
 
     fn change(&self, before: Bounds, after: Bounds) -> bool {
         self.bounds.compare_exchange(before.word(), after.word(), AcqRel, Acquire).is_ok()
+    }
+
+    /// The session has ended: another may take its place. Its memory is free a little later.
+    pub fn end(&self) {
+        self.total.sessions.fetch_sub(self.counts.swap(0, Relaxed), Relaxed);
     }
 
     /// How many there are.
@@ -158,7 +183,13 @@ impl Slots {
 
     /// A slot.
     pub fn get(&self, slot: usize) -> Option<&Slot> {
-        if slot >= self.count() { None } else { self.place(slot) }
+        self.within(self.count(), slot)
+    }
+
+    /// One of so many.
+    #[inline]
+    pub fn within(&self, count: usize, slot: usize) -> Option<&Slot> {
+        if slot >= count { None } else { self.place(slot) }
     }
 
     fn place(&self, slot: usize) -> Option<&Slot> {
@@ -264,6 +295,7 @@ impl Slots {
 
 impl Drop for Slots {
     fn drop(&mut self) {
+        self.end();
         self.total.give_back(self.count());
     }
 }

@@ -2,7 +2,8 @@
 
 use allocation_counter::measure;
 use bowline_state::v4::{
-    ChannelLimits, CreateSession, ExchangeId, OpenRequest, Principal, SessionId, V4Limits, V4State,
+    ChannelLimits, CreateSession, CreateSessionError, Created, ExchangeId, OpenRequest, Principal,
+    SessionId, Started, V4Limits, V4State,
 };
 use bowline_state::{FileKey, Now, ShareBits, ShareMode};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -17,6 +18,10 @@ fn random() -> u64 {
 }
 
 fn session(state: &V4State, name: &[u8]) -> SessionId {
+    try_session(state, name, 4).unwrap().session
+}
+
+fn try_session(state: &V4State, name: &[u8], slots: u32) -> Result<Created, CreateSessionError> {
     let principal = Principal { flavor: 1, user: 0 };
     let address = "127.0.0.1".parse().unwrap();
     let who = ExchangeId {
@@ -32,13 +37,13 @@ fn session(state: &V4State, name: &[u8]) -> SessionId {
     let limits = ChannelLimits {
         request_bytes: 4096,
         response_bytes: 4096,
-        cached_bytes: 1024,
+        cached_bytes: 8192,
         operations: 16,
-        slots: 4,
+        slots,
     };
     let (client_id, sequence, back_channel) = (known.client_id, known.sequence, false);
     let want = CreateSession { client_id, sequence, principal, limits, back_channel };
-    state.create_session(Now(0), &want).unwrap().session
+    state.create_session(Now(0), &want)
 }
 
 /// Opens of files of their own, with owners as a Linux client names them. `OPENS=870000` for about as many as few clients may have.
@@ -72,4 +77,54 @@ fn an_open_takes_less_than_its_share_of_memory() {
     let each = taken.bytes_current / i64::from(count);
     println!("{each} bytes for each of {count} opens");
     assert!(each <= OPEN_BYTES, "{each}");
+}
+
+/// Many clients that use all slots that they get, and have each reply kept that is as long as it may be: where memory is
+/// small, what there may be of sessions and slots fits into their share, and whoever had a session before goes on.
+#[test]
+fn sessions_and_kept_replies_fit_into_their_share_of_memory() {
+    // as on a machine with 64 MiB: a sixteenth for slots, a thirty-second for sessions
+    let limits = V4Limits { slots_in_all: 512, sessions: 292, ..V4Limits::default() };
+    let share: i64 = (4 << 20) + (2 << 20);
+    let state = V4State::new(7, random, limits);
+    let mut sessions: Vec<Created> = Vec::new();
+    let taken = measure(|| {
+        loop {
+            let name = sessions.len().to_be_bytes();
+            match try_session(&state, &name, 64) {
+                Ok(made) => sessions.push(made),
+                Err(why) => {
+                    assert_eq!(why, CreateSessionError::Full);
+                    break;
+                }
+            }
+        }
+        let reading = state.read();
+        for made in &sessions {
+            let session = reading.session(&made.session).unwrap();
+            let kept = vec![7; session.limits().cached_bytes as usize];
+            let mut slot = 0;
+            // growing as they are used
+            while slot <= session.highest_slot() {
+                let started = session.sequence(Now(0), (slot, 1), slot, 9).unwrap();
+                let Started::Run(ticket) = started else { panic!("it has not run before") };
+                ticket.finish(Some(&kept));
+                slot += 1;
+            }
+        }
+    });
+    assert_eq!(sessions.len(), 292);
+    assert!(sessions.iter().all(|made| made.limits.slots >= 4));
+    let bytes: Vec<u32> = sessions.iter().map(|made| made.limits.cached_bytes).collect();
+    assert!(bytes.first() == Some(&8192) && bytes.last() == Some(&1024), "{bytes:?}");
+    println!("{} bytes for {} sessions", taken.bytes_current, sessions.len());
+    assert!(taken.bytes_current <= share, "{} of {share}", taken.bytes_current);
+    // a session that ends makes room for another
+    state.destroy_session(&sessions[0].session).unwrap();
+    assert!(try_session(&state, b"late", 64).is_ok());
+    assert_eq!(try_session(&state, b"later", 64), Err(CreateSessionError::Full));
+    // those that there are go on
+    let reading = state.read();
+    let session = reading.session(&sessions[1].session).unwrap();
+    assert!(matches!(session.sequence(Now(1), (0, 2), 0, 8), Ok(Started::Run(_))));
 }
