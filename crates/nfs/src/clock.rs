@@ -14,8 +14,10 @@ pub struct Clock {
 impl Clock {
     /// The time.
     pub fn now(&self) -> Now {
-        let passed = u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-        Now(passed.saturating_add(self.ahead_ms.load(Relaxed)))
+        let passed = self.begun.elapsed();
+        let passed_ms =
+            passed.as_secs().saturating_mul(1000).saturating_add(passed.subsec_millis().into());
+        Now(passed_ms.saturating_add(self.ahead_ms.load(Relaxed)))
     }
 
     /// Moves it forward, for tests that do not wait.

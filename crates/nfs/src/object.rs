@@ -202,6 +202,7 @@ impl<'c> Caller<'c> {
     ///
     /// # Errors
     /// As [`Caller::open`], but [`Refused::Flavor`] for the flavour.
+    #[inline]
     pub fn open_v4(&self, filehandle: &[u8]) -> Result<Object<'_>, Refused> {
         let (export, fid) = self.table.open_v4(filehandle)?;
         self.enter(export, fid)
@@ -241,6 +242,7 @@ impl<'c> Caller<'c> {
     ///
     /// # Errors
     /// As [`Caller::open_v4`].
+    #[inline]
     pub fn enter<'t>(&'t self, export: &'t Arc<Export>, fid: Fid) -> Result<Object<'t>, Refused> {
         if self.table.pseudo().is(export) {
             return Ok(self.pseudo_object(fid));

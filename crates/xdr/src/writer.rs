@@ -210,6 +210,15 @@ impl Writer {
         }
     }
 
+    /// Overwrites the word in front of `mark`: that of a length.
+    pub fn patch_before(&mut self, mark: Mark, value: u32) {
+        let at = mark.at.checked_sub(4);
+        debug_assert!(at.is_some(), "nothing was written before the mark");
+        if let Some(at) = at {
+            self.patch_u32(Mark { at, ..mark }, value);
+        }
+    }
+
     /// Space for `len` more bytes at the end, initialised but with stale contents. They become part
     /// of the reply by [`Writer::advance`].
     #[inline]

@@ -51,7 +51,7 @@ pub(super) fn put(
     if !asked.has(a::FS_LOCATIONS) {
         return Err(Nfsstat4::Moved.into());
     }
-    let mounted_on = attr::mounted_on(frame, object, NOTHING_COVERED);
+    let mounted_on = attr::mounted_on_by_directory(frame, object, NOTHING_COVERED);
     put_attrs(frame, object, mounted_on, asked, reply);
     Ok(())
 }

@@ -226,6 +226,13 @@ pub(super) fn put(
         usual_attrs::put_consistency(attr, reply);
         return Ok(());
     }
+    let owners = Owners::of(frame.caller);
+    if owners.are_numbers() && usual_attrs::are_asked(asked) {
+        let is_pseudo = frame.caller.table().pseudo().is(object.export());
+        let mounted_on = mounted_on(frame, object, attr);
+        usual_attrs::put_asked(attr, (object.export(), is_pseudo), mounted_on, reply);
+        return Ok(());
+    }
     let mut given = attr_sets::given(frame, object, asked);
     let quota = quota_attrs::of(object, attr, &mut given)?;
     if attr.birth.known().is_none() {
@@ -240,11 +247,10 @@ pub(super) fn put(
         &own
     };
     let mounted_on = match given.has(a::MOUNTED_ON_FILEID) {
-        true => mounted_on(frame, object, attr.fileid),
+        true => mounted_on(frame, object, attr),
         false => attr.fileid,
     };
     let aces = if given.has(a::ACL) { Some(acl::of(object)?) } else { None };
-    let owners = Owners::of(frame.caller);
     owners.prepare(attr);
     let facts = Facts {
         fid: &object.fid,
@@ -261,7 +267,16 @@ pub(super) fn put(
 }
 
 /// The file id of the directory that an object covers: for the root of an export that of its node, else its own.
-pub(super) fn mounted_on(frame: &Frame<'_>, object: &Object<'_>, own: u64) -> u64 {
+#[inline]
+fn mounted_on(frame: &Frame<'_>, object: &Object<'_>, attr: &Attr) -> u64 {
+    match attr.ftype {
+        FileType::Directory => mounted_on_by_directory(frame, object, attr.fileid),
+        _ => attr.fileid,
+    }
+}
+
+/// The same of a directory with this file id.
+pub(super) fn mounted_on_by_directory(frame: &Frame<'_>, object: &Object<'_>, own: u64) -> u64 {
     let export = object.export();
     if object.fid != export.backend.root() {
         return own;

@@ -47,7 +47,7 @@ fn main_op(count: u32, mut args: Reader<'_>) -> Option<u32> {
         let number = args.u32().ok()?;
         last = Some(number);
         match number {
-            op::SEQUENCE => drop(args.words::<8>().ok()?),
+            op::SEQUENCE => drop(args.opaque_fixed(SEQUENCE_BYTES).ok()?),
             op::PUTFH => drop(args.opaque(proto::nfs4::FHSIZE).ok()?),
             op::PUTROOTFH | op::SAVEFH => {}
             _ => break,
@@ -55,6 +55,9 @@ fn main_op(count: u32, mut args: Reader<'_>) -> Option<u32> {
     }
     last
 }
+
+/// Bytes of the arguments of SEQUENCE.
+const SEQUENCE_BYTES: usize = 32;
 
 /// A hash of a request: fast, and good enough to tell the requests of an honest client apart. Nobody can make a request
 /// that has the hash of another user's: that would take the key. Of a request of so many bytes its first ones are hashed.
@@ -65,6 +68,11 @@ pub(super) fn hash_of(request: &[u8], bytes: usize, caller: Principal, key: u64)
     let (words, rest) = request.get(..HASHED).unwrap_or(request).as_chunks::<8>();
     for word in words {
         hash = mix(hash, u64::from_le_bytes(*word));
+    }
+    // XDR has whole words
+    let (half, rest) = rest.as_chunks::<4>();
+    for word in half {
+        hash = mix(hash, u32::from_le_bytes(*word).into());
     }
     for byte in rest {
         hash = mix(hash, u64::from(*byte));
@@ -85,7 +93,8 @@ pub(super) struct Received<'r> {
     pub operations: Reader<'r>,
     /// Bytes of all of it.
     pub bytes: usize,
-    /// The hash by which a retry is known.
+    /// Who sends it, and the hash by which a retry is known.
+    pub principal: Principal,
     pub hash: u64,
     /// The WRITE of which data is in its file already: what follows that stands there.
     pub ahead: Option<&'r ArrivedWrite<'r>>,
@@ -99,9 +108,11 @@ pub(super) fn compound(
 ) -> Result<(), Fault> {
     let (request, bytes) = (args.rest(), args.remaining());
     let head = args.get()?;
-    let hash = hash_of(request, bytes, principal_of(&call.credential), nfs.v4.request_key);
+    let principal = principal_of(&call.credential);
+    let hash = hash_of(request, bytes, principal, nfs.v4.request_key);
     let operations = Reader::new(args.rest());
-    answer(nfs, call, &Received { head, operations, bytes, hash, ahead: None }, reply);
+    let received = Received { head, operations, bytes, principal, hash, ahead: None };
+    answer(nfs, call, &received, reply);
     Ok(())
 }
 
@@ -116,7 +127,7 @@ fn answer(nfs: &Nfs, call: &mut Call<'_>, received: &Received<'_>, reply: &mut W
     let count = reply.mark();
     reply.u32(0);
     let marks = Marks { status, count };
-    if !name::is_utf8(head.tag) {
+    if !head.tag.is_empty() && !name::is_utf8(head.tag) {
         reply.patch_u32(marks.status, Nfsstat4::Inval.number());
         call.outcome.status = Nfsstat4::Inval.number();
         return;
@@ -133,11 +144,10 @@ fn answer(nfs: &Nfs, call: &mut Call<'_>, received: &Received<'_>, reply: &mut W
     let mut operations = received.operations.clone();
     {
         let caller = Caller::new(&nfs.exports, call);
-        let principal = principal_of(caller.credential());
         let mut frame = Frame {
             nfs,
             caller: &caller,
-            principal,
+            principal: received.principal,
             connection,
             minor: head.minor,
             reading: &reading,
@@ -234,8 +244,7 @@ fn run_one<'f>(
 ) -> Nfsstat4 {
     let before = reply.mark();
     let row = ops::row(number, frame.minor);
-    let is_known = op_info(number).is_some_and(|info| info.since <= frame.minor);
-    let replied = if is_known { number } else { op::ILLEGAL };
+    let replied = if row.is_some() { number } else { replied_without_row(number, frame.minor) };
     reply.u32(replied);
     let status = reply.mark();
     reply.u32(0);
@@ -270,6 +279,13 @@ fn run_one<'f>(
         reply.patch_u32(status, code.number());
     }
     code
+}
+
+/// The number in the result of an operation that is not served in this minor version.
+#[cold]
+fn replied_without_row(number: u32, minor: u32) -> u32 {
+    let is_known = op_info(number).is_some_and(|info| info.since <= minor);
+    if is_known { number } else { op::ILLEGAL }
 }
 
 /// What is checked of every operation before it runs.

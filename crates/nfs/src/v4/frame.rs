@@ -39,7 +39,7 @@ pub(super) struct Running<'f> {
 /// Whether an operation leaves [`Frame::fetched`] as it is; all others end it, before they run.
 #[inline]
 pub(super) const fn keeps_fetched(number: u32) -> bool {
-    matches!(number, op::GETATTR | op::GETFH)
+    matches!(number, op::GETATTR | op::GETFH | op::ACCESS)
 }
 
 /// A COMPOUND that runs.
@@ -56,10 +56,10 @@ pub(super) struct Frame<'f> {
     pub reading: &'f Reading<'f>,
     pub now: Now,
     pub current: Option<CurrentObject<'f>>,
-    /// The attributes of the current object, if the operation just before has fetched them: a GETATTR behind it does not ask
-    /// again. A COMPOUND runs without any atomicity (RFC 8881 §2.3), so that what was fetched since the call arrived is
-    /// as good as what would be fetched now; but a reservation or a delegation that was granted meanwhile must not be
-    /// followed by attributes from before it, and the client's own changes must show.
+    /// The attributes of the current object, if the operation just before has fetched them: a GETATTR or an ACCESS behind it
+    /// does not ask again. A COMPOUND runs without any atomicity (RFC 8881 §2.3), so that what was fetched since the call
+    /// arrived is as good as what would be fetched now; but a reservation or a delegation that was granted meanwhile must
+    /// not be followed by attributes from before it, and the client's own changes must show.
     pub fetched: Option<Attr>,
     pub saved: Option<CurrentObject<'f>>,
     pub running: Option<Running<'f>>,
@@ -188,8 +188,15 @@ impl<'f> Frame<'f> {
     ///
     /// # Errors
     /// The second: what it fails with that needs more.
+    #[inline]
     pub fn room(&self, reply: &Writer) -> (usize, Nfsstat4) {
-        let written = reply.written_since(self.start).saturating_add(self.range_bytes);
+        self.room_behind(reply.written_since(self.start))
+    }
+
+    /// The same behind so many bytes of it, without ranges.
+    #[inline]
+    pub fn room_behind(&self, written: usize) -> (usize, Nfsstat4) {
+        let written = written.saturating_add(self.range_bytes);
         let used = written.saturating_add(REPLY_HEADER);
         match &self.running {
             Some(running) => {

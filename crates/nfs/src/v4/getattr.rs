@@ -4,6 +4,7 @@ use super::absent;
 use super::attr;
 use super::delegation;
 use super::frame::Frame;
+use super::ops;
 use super::status::Failed;
 use crate::verbs;
 use proto::nfs4::GetattrArgs;
@@ -29,9 +30,15 @@ pub(super) fn getattr<'f>(
         asked = verbs::getattr_with(object, want)?;
         &asked
     };
-    // an ACL may be longer than what was checked before
-    let (room, too_big) = frame.room(reply);
-    let start = reply.mark();
+    let (start, before) = (reply.mark(), reply.written_since(frame.start));
     attr::put(frame, object, found, &attrs, reply)?;
-    if reply.written_since(start) > room { Err(too_big.into()) } else { Ok(()) }
+    let written = reply.written_since(start);
+    // an ACL may be longer than what was checked before
+    if written > ops::ATTRS as usize {
+        let (room, too_big) = frame.room_behind(before);
+        if written > room {
+            return Err(too_big.into());
+        }
+    }
+    Ok(())
 }

@@ -47,7 +47,7 @@ pub(super) const fn inside(number: u32, most: u32, run: Run) -> OpRow {
 /// Bytes of the longest filehandle with its length.
 const FH: u32 = 4 + 64;
 /// Bytes of the most attributes that there are.
-const ATTRS: u32 = 640;
+pub(super) const ATTRS: u32 = 640;
 /// Bytes of `change_info4`.
 const CINFO: u32 = 20;
 pub(super) const STATEID: u32 = 16;

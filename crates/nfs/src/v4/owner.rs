@@ -87,24 +87,42 @@ impl<'c> Owners<'c> {
 }
 
 /// An owner or group: its number in decimal digits (RFC 8881 §5.9).
+#[inline]
 pub(super) fn put_id(id: u32, w: &mut Writer) {
-    /// The digits of the largest number.
-    const DIGITS: usize = 10;
-    // zeros behind the digits, so that a constant number of bytes can be copied, wherever they begin
-    let mut text = [0; DIGITS + 12];
-    let (mut begin, mut rest) = (DIGITS, id);
-    loop {
-        begin = begin.saturating_sub(1);
-        if let Some(place) = text.get_mut(begin) {
-            *place = b'0' + (rest % 10) as u8;
-        }
-        rest /= 10;
-        if rest == 0 {
-            break;
-        }
+    match eight_digits(id) {
+        Some((text, len)) => w.opaque_within(&text, len),
+        None => put_long_id(id, w),
     }
-    let digits = text.get(begin..).and_then(|digits| digits.first_chunk::<12>());
-    w.opaque_within(digits.unwrap_or(&[0; 12]), DIGITS.saturating_sub(begin));
+}
+
+#[cold]
+fn put_long_id(id: u32, w: &mut Writer) {
+    w.opaque(decimal(id, &mut [0; 10]));
+}
+
+/// The digits of a number that has no more than eight, zeros behind them, and how many there are. All digits are divided at
+/// once: as two fields of four digits, then four of two, then eight of one.
+#[inline]
+fn eight_digits(number: u32) -> Option<([u8; 8], usize)> {
+    const FOUR: u64 = 10_000;
+    /// The field of the upper digits comes first, in the lower bits: digits rise as bytes do.
+    const fn split(fields: u64, upper: u64, by: u64, bits: u32) -> u64 {
+        upper | ((fields - upper * by) << bits)
+    }
+    let number = u64::from(number);
+    if number >= FOUR * FOUR {
+        return None;
+    }
+    let fours = split(number, number / FOUR, FOUR, 32);
+    // a hundredth by multiplication: exact below 10,000
+    let hundreds = ((fours * 10_486) >> 20) & 0x0000_007f_0000_007f;
+    let twos = split(fours, hundreds, 100, 16);
+    // a tenth: exact below 100
+    let tens = ((twos * 103) >> 10) & 0x000f_000f_000f_000f;
+    let digits = split(twos, tens, 10, 8);
+    let absent = (digits.trailing_zeros() / 8).min(7);
+    let text = (digits | 0x3030_3030_3030_3030) >> (8 * absent);
+    Some((text.to_le_bytes(), 8 - absent as usize))
 }
 
 /// A number in decimal digits.
@@ -145,7 +163,11 @@ mod tests {
 
     #[test]
     fn ids_are_digits() {
-        for number in [0, 7, 10, 65_534, u32::MAX - 1] {
+        let powers = (0..10).map(|power| 10_u32.pow(power));
+        let around =
+            powers.flat_map(|power| [power - 1, power, power + 1, power.saturating_mul(4)]);
+        let some = (0..100_000).chain((0..u32::MAX - 1).step_by(999_983));
+        for number in around.chain(some).chain([u32::MAX - 1]) {
             let mut w = Writer::new();
             put_id(number, &mut w);
             let mut expected = Writer::new();

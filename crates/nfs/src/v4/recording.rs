@@ -148,7 +148,15 @@ impl Nfs {
 
     /// Gives back the locks of what has ended, and takes back the records of clients that had nothing. Costs two loads
     /// if there is neither.
+    #[inline]
     pub(crate) fn give_back(&self, blocking: &dyn Blocking) {
+        if self.v4.state.has_released() || self.v4.state.has_forgotten() {
+            self.give_back_ended(blocking);
+        }
+    }
+
+    #[cold]
+    fn give_back_ended(&self, blocking: &dyn Blocking) {
         if self.v4.state.has_released()
             && let Some(manager) = self.lock_manager()
         {

@@ -244,7 +244,8 @@ impl ArgumentSink for WriteSink {
         let mut front = Reader::new(&front);
         let head = front.get()?;
         let operations = Reader::new(front.rest());
-        let received = Received { head, operations, bytes, hash, ahead: Some(&ahead) };
+        let principal = principal_of(&call.credential);
+        let received = Received { head, operations, bytes, principal, hash, ahead: Some(&ahead) };
         compound::answer_arrived(&nfs, call, &received, reply);
         Ok(())
     }

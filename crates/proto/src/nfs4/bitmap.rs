@@ -129,6 +129,11 @@ impl Iterator for Numbers {
 impl<'a> Decode<'a> for Bitmap4 {
     fn decode(r: &mut Reader<'a>) -> Result<Self, Error> {
         let count = r.count(WORDS_MAX)?;
+        // as nearly all are
+        if count == 2 {
+            let [first, second] = r.words()?;
+            return Ok(Self { words: [first, second, 0], unknown: false });
+        }
         let mut map = Self::NONE;
         for at in 0..count {
             let word = r.u32()?;

@@ -123,9 +123,15 @@ impl V4State {
         }
     }
 
-    /// The records to be stored of clients that had nothing and are no more. Costs one load if there are none.
+    /// Whether there are records of clients that had nothing and are no more.
+    #[inline]
+    pub fn has_forgotten(&self) -> bool {
+        self.forgotten_count.load(Acquire) != 0
+    }
+
+    /// These, which are to be stored. Costs one load if there are none.
     pub fn take_forgotten(&self) -> Vec<Record> {
-        if self.forgotten_count.load(Acquire) == 0 {
+        if !self.has_forgotten() {
             return Vec::new();
         }
         let mut notes = acquire(&self.forgotten);
