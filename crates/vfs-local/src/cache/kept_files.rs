@@ -5,8 +5,8 @@
 //! entries of files that still have a name are closed all the same, and the next entry of such a file
 //! is pinned again.
 //!
-//! The lock guards the counts; an entry is unpinned under it, so that a thread that keeps the file
-//! again does not lose the pin.
+//! The table is in shards, so that opens of different files seldom meet. A shard's lock guards its counts; an entry is unpinned
+//! under it, so that a thread that keeps the file again does not lose the pin.
 
 use crate::cache::key::Key;
 use std::collections::HashMap;
@@ -16,41 +16,58 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Files that may be kept: 80 MB of memory.
 const KEPT_MAX: usize = 1 << 20;
+/// A power of two.
+const SHARDS: usize = 32;
+
+/// How often each file is kept.
+type Guards = HashMap<Key, u32, foldhash::fast::RandomState>;
+
+/// The files of one shard, on cache lines of its own.
+#[derive(Default)]
+#[repr(align(128))]
+struct Shard {
+    guards: Mutex<Guards>,
+    /// How many files there are: read without the lock.
+    len: AtomicUsize,
+}
 
 /// The kept files.
 #[derive(Default)]
 pub struct KeptFiles {
-    guards: Mutex<HashMap<Key, u32, foldhash::fast::RandomState>>,
-    /// How many there are: read without the lock.
-    len: AtomicUsize,
+    shards: [Shard; SHARDS],
 }
 
 impl KeptFiles {
     /// Files that are kept.
     pub fn len(&self) -> usize {
-        self.len.load(Relaxed)
+        self.shards.iter().map(|shard| shard.len.load(Relaxed)).sum()
     }
 
     /// Whether a file is kept.
     pub fn has(&self, key: &Key) -> bool {
-        self.len() > 0 && self.lock().contains_key(key)
+        let shard = self.shard(key);
+        shard.len.load(Relaxed) > 0 && shard.lock().contains_key(key)
     }
 
     /// Adds a guard; false if too many files are kept.
     pub fn add(&self, key: Key) -> bool {
-        let mut guards = self.lock();
-        if guards.len() >= KEPT_MAX && !guards.contains_key(&key) {
+        let shard = self.shard(&key);
+        let mut guards = shard.lock();
+        // no more are counted than necessary
+        let is_full = guards.len() >= KEPT_MAX / SHARDS && self.len() >= KEPT_MAX;
+        if is_full && !guards.contains_key(&key) {
             return false;
         }
         let count = guards.entry(key).or_insert(0);
         *count = count.saturating_add(1);
-        self.len.store(guards.len(), Relaxed);
+        shard.len.store(guards.len(), Relaxed);
         true
     }
 
     /// Removes a guard. If it was the last one, `unpin` is called under the lock; what that gives.
     pub fn remove<R>(&self, key: &Key, unpin: impl FnOnce() -> R) -> Option<R> {
-        let mut guards = self.lock();
+        let shard = self.shard(key);
+        let mut guards = shard.lock();
         let Entry::Occupied(mut entry) = guards.entry(*key) else { return None };
         let count = entry.get_mut();
         *count = count.saturating_sub(1);
@@ -58,11 +75,26 @@ impl KeptFiles {
             return None;
         }
         entry.remove();
-        self.len.store(guards.len(), Relaxed);
+        shard.len.store(guards.len(), Relaxed);
         Some(unpin())
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Key, u32, foldhash::fast::RandomState>> {
+    /// The shard of a file: by its id, of which every byte counts.
+    fn shard(&self, key: &Key) -> &Shard {
+        const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+        let (words, _) = key.fid.padded().as_chunks::<8>();
+        let mix = |mixed: u64, word: &[u8; 8]| {
+            (mixed ^ u64::from_ne_bytes(*word)).wrapping_mul(FACTOR).rotate_left(29)
+        };
+        let mixed = words.iter().fold(u64::from(key.backend), mix);
+        let [first, ..] = &self.shards;
+        let at = usize::try_from(mixed % SHARDS as u64).unwrap_or(0);
+        self.shards.get(at).unwrap_or(first)
+    }
+}
+
+impl Shard {
+    fn lock(&self) -> MutexGuard<'_, Guards> {
         self.guards.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -84,5 +116,18 @@ mod tests {
         assert!(kept.remove(&key, || unpinned.set(true)).is_some() && unpinned.get());
         assert!(!kept.has(&key));
         assert!(kept.remove(&key, || panic!("nobody keeps it")).is_none());
+    }
+
+    #[test]
+    fn files_are_spread_over_the_shards() {
+        let kept = KeptFiles::default();
+        // as handles are: a number that rises, and one that hardly changes
+        for n in 0..4096_u64 {
+            let id = [&[1, 0, 0, 0][..], &n.to_ne_bytes(), &[7; 8]].concat();
+            assert!(kept.add(Key { backend: 3, fid: Fid::new(&id).unwrap() }));
+        }
+        let lens = kept.shards.each_ref().map(|shard| shard.lock().len());
+        assert_eq!((lens.iter().sum::<usize>(), kept.len()), (4096, 4096));
+        assert!(lens.iter().all(|len| (64..256).contains(len)), "{lens:?}");
     }
 }
