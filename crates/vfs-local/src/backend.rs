@@ -61,6 +61,10 @@ impl Backend for LocalFs {
         ops::access::access(self, cx, fid, mask)
     }
 
+    fn access_by(&self, cx: &Cx<'_>, attr: &Attr, mask: AccessMask) -> Option<AccessMask> {
+        ops::access::access_by(self, cx, attr, mask)
+    }
+
     fn may_open(&self, cx: &Cx<'_>, fid: &Fid, access: OpenAccess) -> Result<Attr> {
         ops::open::may_open(self, cx, fid, access)
     }
@@ -104,6 +108,10 @@ impl Backend for LocalFs {
 
     fn lookup(&self, cx: &Cx<'_>, dir: &Fid, name: Component<'_>) -> Result<Found> {
         ops::lookup::lookup(self, cx, dir, name)
+    }
+
+    fn remembers(&self, dir: &Fid, name: Name<'_>) -> bool {
+        ops::lookup::remembers(self, dir, name)
     }
 
     fn readlink(&self, cx: &Cx<'_>, fid: &Fid, target: &mut Vec<u8>) -> Result<Attr> {
@@ -153,6 +161,16 @@ impl Backend for LocalFs {
 
     fn create(&self, cx: &Cx<'_>, dir: &Fid, name: Name<'_>, how: Create) -> Result<Created> {
         ops::create::create(self, cx, dir, name, how)
+    }
+
+    fn create_open(
+        &self,
+        cx: &Cx<'_>,
+        dir: &Fid,
+        name: Name<'_>,
+        how: Create,
+    ) -> Result<(Created, Option<Kept>)> {
+        ops::open::create_open(self, cx, dir, name, how)
     }
 
     fn mkdir(&self, cx: &Cx<'_>, dir: &Fid, name: Name<'_>, set: &SetAttr) -> Result<Created> {

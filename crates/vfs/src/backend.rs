@@ -70,6 +70,13 @@ pub trait Backend: Send + Sync {
     /// [`Status`].
     fn access(&self, cx: &Cx<'_>, fid: &Fid, mask: AccessMask) -> Result<(AccessMask, Attr)>;
 
+    /// The part of `mask` that is granted to the caller on an object with these attributes, which were fetched for the
+    /// same call; `None` if they do not tell, and the object is to be asked.
+    fn access_by(&self, cx: &Cx<'_>, attr: &Attr, mask: AccessMask) -> Option<AccessMask> {
+        let _ = (cx, attr, mask);
+        None
+    }
+
     /// Whether the caller may open a regular file in this mode, by mode and ACL as open(2) checks them:
     /// without the exceptions that version 3 needs because it has no open
     /// ([`crate::access::data_access`]), so the mode applies to an owner, and the right to execute does
@@ -156,6 +163,13 @@ pub trait Backend: Send + Sync {
     /// [`Status`].
     fn lookup(&self, cx: &Cx<'_>, dir: &Fid, name: Component<'_>) -> Result<Found>;
 
+    /// Whether an entry was there when it was last seen, as far as that is remembered. A hint, for which the file system is not
+    /// asked: an OPEN that creates looks for such a file first, and creates any other first.
+    fn remembers(&self, dir: &Fid, name: Name<'_>) -> bool {
+        let _ = (dir, name);
+        true
+    }
+
     /// Reads a symbolic link's target into `target` (cleared first); [`Status::Inval`] for
     /// another type.
     ///
@@ -234,6 +248,27 @@ pub trait Backend: Send + Sync {
     /// # Errors
     /// [`Status`].
     fn create(&self, cx: &Cx<'_>, dir: &Fid, name: Name<'_>, how: Create) -> Result<Created>;
+
+    /// Creates a regular file, and keeps it as [`open`](Self::open) does: whoever makes a file may open it whatever its mode
+    /// is. `None` for the guard: the backend keeps nothing, or the file is gone.
+    ///
+    /// # Errors
+    /// Those of [`create`](Self::create), and of [`keep`](Self::keep) but [`Status::NotSupp`]; after these the file is there.
+    fn create_open(
+        &self,
+        cx: &Cx<'_>,
+        dir: &Fid,
+        name: Name<'_>,
+        how: Create,
+    ) -> Result<(Created, Option<Kept>)> {
+        let created = self.create(cx, dir, name, how)?;
+        let Some(node) = &created.node else { return Ok((created, None)) };
+        match self.keep(cx, &node.fid) {
+            Ok(kept) => Ok((created, Some(kept))),
+            Err(Status::NotSupp) => Ok((created, None)),
+            Err(status) => Err(status),
+        }
+    }
 
     /// Creates a directory.
     ///

@@ -4,8 +4,8 @@ use super::support::compounds::{Session, operation, plain, putfh};
 use super::{Calls, Served};
 use proto::layout::Bytes;
 use proto::nfs4::{
-    CloseArgs, LINUX_CACHE_CONSISTENCY, LINUX_GETATTR, OpenArgs, OpenOwner4, ReadArgs, ReaddirArgs,
-    StableHow4, Stateid4, WriteArgs, op,
+    Bitmap4, CloseArgs, Createhow4, Fattr4, LINUX_CACHE_CONSISTENCY, LINUX_GETATTR, OpenArgs,
+    OpenHow4, OpenOwner4, ReadArgs, ReaddirArgs, StableHow4, Stateid4, WriteArgs, attr, op,
 };
 
 /// Owners that have a file open as well.
@@ -78,6 +78,51 @@ pub fn open_close(served: &Served) -> Calls {
     let open = operation(op::OPEN, &session.open_args(b"file"));
     let close = operation(op::CLOSE, &CloseArgs { seqid: 0, stateid: Stateid4::CURRENT });
     repeated(served, &session, &[putfh(&served.server.root), open, close])
+}
+
+/// A file that is created, as the Linux client does it.
+pub fn create(served: &Served) -> Calls {
+    let session = Session::new(&served.server);
+    let record = |name: &[u8]| {
+        let open = creating(&session, name);
+        let (access, attrs) =
+            (operation(op::ACCESS, &0x3f_u32), operation(op::GETATTR, &LINUX_GETATTR));
+        let operations = [putfh(&served.server.root), open, plain(op::GETFH), access, attrs];
+        session.record(&served.server, &operations)
+    };
+    Calls { before: vec![record(b"one"), record(b"two")], counted: record(b"six"), range_min: None }
+}
+
+fn creating(session: &Session, name: &[u8]) -> Vec<u8> {
+    let attrs = Fattr4 { mask: Bitmap4::of(&[attr::MODE]), values: Bytes(&[0, 0, 1, 0xa4]) };
+    let how = OpenHow4::Create(Createhow4::Unchecked(attrs));
+    operation(op::OPEN, &OpenArgs { how, ..session.open_args(name) })
+}
+
+/// Closes files that were created, and then removes them.
+fn created(served: &Served, removes: bool) -> Calls {
+    let session = Session::new(&served.server);
+    let root = || putfh(&served.server.root);
+    let [one, two, six] = [b"one", b"two", b"six"].map(|name| {
+        session.run(&served.server, &[root(), creating(&session, name)]);
+        let (handle, stateid) = session.open_with_handle(&served.server, name);
+        let close = operation(op::CLOSE, &CloseArgs { seqid: 0, stateid });
+        if removes {
+            session.run(&served.server, &[putfh(&handle), close]);
+            return vec![root(), operation(op::REMOVE, &Bytes::<255>(name))];
+        }
+        vec![putfh(&handle), close]
+    });
+    let record = |operations: &[Vec<u8>]| session.record(&served.server, operations);
+    Calls { before: vec![record(&one), record(&two)], counted: record(&six), range_min: None }
+}
+
+pub fn close(served: &Served) -> Calls {
+    created(served, false)
+}
+
+pub fn remove(served: &Served) -> Calls {
+    created(served, true)
 }
 
 /// The same of a file that other owners have open already.

@@ -4,7 +4,7 @@ use super::frame::Frame;
 use super::status::Failed;
 use crate::verbs;
 use proto::nfs4::{AccessArgs, Nfsstat4};
-use vfs::{AccessMask, FileType};
+use vfs::{AccessMask, Attr, FileType};
 use xdr::{Reader, Writer};
 
 /// All permissions of version 4.1, which are those of version 3.
@@ -30,7 +30,12 @@ pub(super) fn access<'f>(
         0 => AccessMask::default(),
         _ => AccessMask::READ | AccessMask::MODIFY,
     };
-    let (granted, attr) = verbs::access(object, AccessMask(access & ALL) | data)?;
+    let asked = AccessMask(access & ALL) | data;
+    let by_fetched = |attr: &Attr| Some((verbs::access_by(object, attr, asked)?, *attr));
+    let (granted, attr) = match frame.fetched.as_ref().and_then(by_fetched) {
+        Some(told) => told,
+        None => verbs::access(object, asked)?,
+    };
     let common = AccessMask::READ | AccessMask::MODIFY | AccessMask::EXTEND;
     let known = match attr.ftype {
         FileType::Directory => common | AccessMask::LOOKUP | AccessMask::DELETE,

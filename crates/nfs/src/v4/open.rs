@@ -193,8 +193,8 @@ pub(super) const fn access_of(mode: ShareMode) -> OpenAccess {
     }
 }
 
-/// Makes the share reservation of a file, once its mode allows it to be opened so; who has just made it may. With the
-/// file's attributes, if they were looked at.
+/// Makes the share reservation of a file, once its mode allows it to be opened so. With the file's attributes, if they were
+/// looked at.
 pub(super) fn reserve(
     frame: &Frame<'_>,
     file: &Object<'_>,
@@ -206,15 +206,25 @@ pub(super) fn reserve(
         file.check_writable()?;
     }
     let (kept, attr) = keep(file, access_of(mode), found)?;
-    let key = file_key(file.export().id.0, &file.fid).ok_or(Nfsstat4::ServerFault)?;
     let may_reclaim = || frame.nfs.state.may_reclaim();
     let reclaim: Option<&dyn Fn() -> bool> = match found {
         Found::Reclaimed => Some(&may_reclaim),
-        Found::There | Found::Made => None,
+        Found::There => None,
     };
-    let request = OpenRequest { file: key, owner, user: frame.principal, mode, reclaim };
-    let mut guard = kept.map(Kept::into_guard);
-    Ok((share(frame, &request, &mut guard)?, attr))
+    Ok((reserve_kept(frame, file, (owner, mode), kept, reclaim)?, attr))
+}
+
+/// Makes the share reservation of a file that is kept; a reclaimed one if `reclaim` still allows it.
+pub(super) fn reserve_kept(
+    frame: &Frame<'_>,
+    file: &Object<'_>,
+    (owner, mode): (&[u8], ShareMode),
+    kept: Option<Kept>,
+    reclaim: Option<&dyn Fn() -> bool>,
+) -> Result<Opened, Failed> {
+    let file = file_key(file.export().id.0, &file.fid).ok_or(Nfsstat4::ServerFault)?;
+    let request = OpenRequest { file, owner, user: frame.principal, mode, reclaim };
+    share(frame, &request, &mut kept.map(Kept::into_guard))
 }
 
 /// Keeps a file, if its mode allows it to be opened so; with its attributes. A back end that keeps nothing loses the file
@@ -225,13 +235,11 @@ fn keep(
     found: Found,
 ) -> Result<(Option<Kept>, Option<Attr>), Failed> {
     let (backend, cx) = (file.backend(), file.cx());
-    if found != Found::Made {
-        match backend.open(&cx, &file.fid, access) {
-            Err(Status::Acces) if found == Found::Reclaimed => check_owner(file)?,
-            opened => {
-                let (kept, attr) = opened?;
-                return Ok((kept, Some(attr)));
-            }
+    match backend.open(&cx, &file.fid, access) {
+        Err(Status::Acces) if found == Found::Reclaimed => check_owner(file)?,
+        opened => {
+            let (kept, attr) = opened?;
+            return Ok((kept, Some(attr)));
         }
     }
     match backend.keep(&cx, &file.fid) {

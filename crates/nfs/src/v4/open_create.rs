@@ -1,14 +1,15 @@
 //! OPEN that creates the file (RFC 8881 §18.16.3).
 //!
 //! An existing file is never created over: it is looked up, its reservation is made, and only then is it truncated. A new
-//! file is created exclusively; if another client was faster, it is looked up again.
+//! file is created exclusively; if another client was faster, it is looked up again. A name that nobody has lately seen is
+//! created without a look for it, which only finds out what creating it does as well.
 
 use super::acl::{self, PosixAcls};
 use super::attr::{EXCLUSIVE, change_info};
 use super::attr_sets;
 use super::frame::Frame;
 use super::lookup;
-use super::open::{OpenedFile, cut, reserve, unchanged};
+use super::open::{OpenedFile, cut, reserve, reserve_kept, unchanged};
 use super::settable_attrs::{self, Settable};
 use super::status::Failed;
 use crate::audited_call::AuditedCall;
@@ -16,15 +17,17 @@ use crate::object::Object;
 use crate::verbs;
 use proto::nfs4::{Bitmap4, Createhow4, Nfsstat4, attr as a};
 use state::ShareMode;
-use vfs::{Attr, Create, Created, FileType, Status, need_regular};
+use vfs::{Attr, Create, Created, FileType, Kept, Name, Status, need_regular};
 
-/// Whether a file was there, was just made by whoever opens it, or was open before the server's restart.
+/// Whether a file was there, or was open before the server's restart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Found {
     There,
-    Made,
     Reclaimed,
 }
+
+/// A file that was just made, with what keeps it.
+type Made = (Created, Option<Kept>);
 
 /// How often a file that comes and goes is looked for.
 const TRIES: usize = 4;
@@ -42,8 +45,8 @@ pub(super) fn open_or_create<'f>(
             let wanted = settable_attrs::parse(frame, &attrs)?.of_new(dir)?;
             let acls = acl::of_new(dir, wanted.acl(), FileType::Regular)?;
             let set = wanted.set;
-            let made = verbs::create(dir, name, Ok(Create::Guarded(set)))?;
-            open_made(frame, dir, &made, owner, mode, (wanted.mask(), acls.as_ref()))
+            let made = verbs::create_open(dir, name, Create::Guarded(set))?;
+            open_made(frame, dir, made, owner, mode, (wanted.mask(), acls.as_ref()))
         }
         Createhow4::Unchecked(attrs) => {
             unchecked(frame, dir, name, owner, mode, settable_attrs::parse(frame, &attrs)?)
@@ -82,6 +85,15 @@ fn unchecked<'f>(
     let acls = acl::of_new(dir, wanted.acl(), FileType::Regular)?;
     let wanted = wanted.of_new(dir)?;
     let set = wanted.set;
+    let attrs = (wanted.mask(), acls.as_ref());
+    if !may_be_there(dir, name) {
+        match verbs::create_open(dir, name, Create::Guarded(set)) {
+            Ok(made) => return open_made(frame, dir, made, owner, mode, attrs),
+            Err(Status::Jukebox) => return Err(Nfsstat4::Delay.into()),
+            // it is there, or cannot be made: then it may be there all the same
+            Err(_) => {}
+        }
+    }
     for _ in 0..TRIES {
         match verbs::lookup(dir, name) {
             Ok(found) => {
@@ -101,14 +113,17 @@ fn unchecked<'f>(
             Err(Status::NoEnt) => {}
             Err(_) => return Err(lookup::find(dir, name).err().unwrap_or(Nfsstat4::Delay.into())),
         }
-        match verbs::create(dir, name, Ok(Create::Guarded(set))) {
+        match verbs::create_open(dir, name, Create::Guarded(set)) {
             Err(Status::Exist) => {}
-            made => {
-                return open_made(frame, dir, &made?, owner, mode, (wanted.mask(), acls.as_ref()));
-            }
+            made => return open_made(frame, dir, made?, owner, mode, attrs),
         }
     }
     Err(Nfsstat4::Delay.into())
+}
+
+/// Whether a file is to be looked for before it is created.
+fn may_be_there(dir: &Object<'_>, name: &[u8]) -> bool {
+    Name::new(name).map_or(true, |name| dir.backend().remembers(&dir.fid, name))
 }
 
 /// Opens a file that is there. Of the attributes only a size of 0 counts then.
@@ -163,25 +178,31 @@ fn exclusive<'f>(
     (verifier, wanted): ([u8; 8], Settable),
 ) -> Result<OpenedFile, Failed> {
     let set = wanted.set;
-    let made = verbs::create(dir, name, Ok(Create::Exclusive(verifier)))?;
+    let (mut made, kept) = verbs::create_open(dir, name, Create::Exclusive(verifier))?;
     // the times hold the verifier: the client sets them
     let times = Bitmap4::of(&[a::TIME_ACCESS_SET, a::TIME_MODIFY_SET]);
-    if let Some(node) = made.node
+    let mut is_known = true;
+    if let Some(node) = &mut made.node
         && !set.is_empty()
     {
         let mut file = dir.clone();
         file.fid = node.fid;
         file.right = vfs::Right::Opened(vfs::OpenAccess::WRITE);
-        verbs::setattr(&file, Ok(set), None, &AuditedCall::UNRECORDED)?;
+        let change = verbs::setattr(&file, Ok(set), None, &AuditedCall::UNRECORDED)?;
+        is_known = change.after.is_some();
+        node.attr = change.after.unwrap_or(node.attr);
     }
-    open_made(frame, dir, &made, owner, mode, (wanted.mask().or(&times), None))
+    let attrs = (wanted.mask().or(&times), None);
+    let mut opened = open_made(frame, dir, (made, kept), owner, mode, attrs)?;
+    opened.attr = opened.attr.filter(|_| is_known);
+    Ok(opened)
 }
 
-/// Opens a file that was just made.
+/// Opens a file that was just made: whoever makes it may open it whatever its mode is.
 fn open_made<'f>(
     frame: &mut Frame<'f>,
     dir: &Object<'f>,
-    made: &Created,
+    (made, kept): Made,
     owner: &[u8],
     mode: ShareMode,
     (set, acls): (Bitmap4, Option<&PosixAcls>),
@@ -191,7 +212,8 @@ fn open_made<'f>(
     acl::apply_to_new(dir, node.fid, acls)?;
     let mut file = dir.clone();
     file.fid = node.fid;
-    let (opened, _) = reserve(frame, &file, owner, mode, Found::Made)?;
+    let opened = reserve_kept(frame, &file, (owner, mode), kept, None)?;
     frame.move_to(node.fid);
-    Ok(OpenedFile { opened, dir: change_info(&made.dir), set, attr: None })
+    let attr = acls.is_none().then_some(node.attr);
+    Ok(OpenedFile { opened, dir: change_info(&made.dir), set, attr })
 }

@@ -11,3 +11,9 @@ pub fn access(object: &Object<'_>, mask: AccessMask) -> vfs::Result<(AccessMask,
     let (granted, attr) = object.backend().access(&object.cx(), &object.fid, mask)?;
     Ok((granted & object.permitted(), attr))
 }
+
+/// The first, if these attributes, which were fetched for the same call, tell them.
+pub fn access_by(object: &Object<'_>, attr: &Attr, mask: AccessMask) -> Option<AccessMask> {
+    let granted = object.backend().access_by(&object.cx(), attr, mask)?;
+    Some(granted & object.permitted())
+}

@@ -2,7 +2,7 @@
 
 use super::name;
 use crate::object::Object;
-use vfs::{Create, Created};
+use vfs::{Create, Created, Kept};
 
 /// Makes a regular file. `how` is the outcome of reading the wire's attributes.
 ///
@@ -11,4 +11,17 @@ use vfs::{Create, Created};
 pub fn create(dir: &Object<'_>, name: &[u8], how: vfs::Result<Create>) -> vfs::Result<Created> {
     dir.check_writable()?;
     dir.backend().create(&dir.cx(), &dir.fid, name::to_make(name)?, how?)
+}
+
+/// The same of a file that stays open: with what keeps it.
+///
+/// # Errors
+/// As [`create`], and those of keeping it, after which the file is there.
+pub fn create_open(
+    dir: &Object<'_>,
+    name: &[u8],
+    how: Create,
+) -> vfs::Result<(Created, Option<Kept>)> {
+    dir.check_writable()?;
+    dir.backend().create_open(&dir.cx(), &dir.fid, name::to_make(name)?, how)
 }

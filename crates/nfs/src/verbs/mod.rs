@@ -29,11 +29,11 @@ mod symlink;
 mod write;
 mod xattr;
 
-pub use access::access;
+pub use access::{access, access_by};
 pub use acl::{ObjectAcls, acls, set_acls};
 pub use commit::{Committed, commit};
 pub use copy::{CopyRange, clone, copy};
-pub use create::create;
+pub use create::{create, create_open};
 pub use fsinfo::{FileSystemInfo, fsinfo};
 pub use fsstat::fsstat;
 pub use getattr::{getattr, getattr_with};

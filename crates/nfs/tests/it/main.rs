@@ -29,6 +29,7 @@ mod portmap;
 mod rquota;
 mod same_xid;
 mod sec;
+mod system_calls;
 mod v2_files;
 mod v2_wire;
 mod v3_allocation;

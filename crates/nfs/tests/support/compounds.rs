@@ -112,11 +112,21 @@ impl Session {
 
     /// The stateid of a file that is open from now on.
     pub fn open(&self, server: &Dispatched, name: &[u8]) -> Stateid4 {
+        self.open_with_handle(server, name).1
+    }
+
+    /// The same, and the file's handle.
+    pub fn open_with_handle(&self, server: &Dispatched, name: &[u8]) -> (Vec<u8>, Stateid4) {
         let open = operation(op::OPEN, &self.open_args(name));
-        let opened = self.run(server, &[putfh(&server.root), open]);
+        let opened = self.run(server, &[putfh(&server.root), open, plain(op::GETFH)]);
         // SEQUENCE with its result, PUTFH, OPEN
         let mut r = Reader::new(&opened[REPLY_HEADER + 12 + 8 + 36 + 8 + 8..]);
-        r.get().unwrap()
+        let stateid = r.get().unwrap();
+        // change_info4, flags, no attributes, no delegation, GETFH
+        r.opaque_fixed(20 + 4).unwrap();
+        let _set: proto::nfs4::Bitmap4 = r.get().unwrap();
+        r.words::<3>().unwrap();
+        (r.opaque(128).unwrap().to_vec(), stateid)
     }
 }
 

@@ -13,16 +13,21 @@ pub fn kill_at(child: &mut Child, stops: u32) -> io::Result<bool> {
     let thread = run_to_mark();
     let killed =
         thread.as_ref().map_err(|error| error.kind()).copied().map(|thread| pass(thread, stops));
+    kill(child, thread.ok())?;
+    killed?
+}
+
+/// Kills a child of which a thread may be traced.
+pub(super) fn kill(child: &mut Child, traced: Option<libc::pid_t>) -> io::Result<()> {
     child.kill()?;
-    if let Ok(thread) = thread
+    if let Some(thread) = traced
         && u32::try_from(thread) != Ok(child.id())
     {
         // the process is not gone before whoever traces one of its threads knows that the thread is
         // SAFETY: no status is asked for.
         unsafe { libc::waitpid(thread, std::ptr::null_mut(), libc::__WALL) };
     }
-    child.wait()?;
-    killed?
+    child.wait().map(drop)
 }
 
 /// Runs the child to its mark; the thread that is there.
@@ -52,7 +57,7 @@ fn pass(thread: libc::pid_t, stops: u32) -> io::Result<bool> {
 }
 
 /// The next stop of what this thread traces, and its signal.
-fn next_stop() -> io::Result<(libc::pid_t, i32)> {
+pub(super) fn next_stop() -> io::Result<(libc::pid_t, i32)> {
     let mut status = 0;
     // SAFETY: `status` outlives the call.
     let thread = unsafe { libc::waitpid(-1, &raw mut status, libc::__WALL | libc::__WNOTHREAD) };
@@ -65,7 +70,7 @@ fn next_stop() -> io::Result<(libc::pid_t, i32)> {
     Ok((thread, libc::WSTOPSIG(status)))
 }
 
-fn go_on(request: libc::c_uint, thread: libc::pid_t, signal: i32) -> io::Result<()> {
+pub(super) fn go_on(request: libc::c_uint, thread: libc::pid_t, signal: i32) -> io::Result<()> {
     // SAFETY: takes no memory; the thread is stopped under our trace.
     match unsafe { libc::ptrace(request, thread, 0, signal) } {
         0 => Ok(()),

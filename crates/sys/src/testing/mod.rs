@@ -6,4 +6,5 @@ pub mod kill_at;
 pub mod lease;
 pub mod single_step;
 pub mod syscall_filter;
+pub mod system_calls;
 pub mod tcp;

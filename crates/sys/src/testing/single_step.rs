@@ -181,7 +181,7 @@ impl Memory {
 }
 
 #[cfg(target_arch = "x86_64")]
-fn registers(thread: libc::pid_t) -> io::Result<libc::user_regs_struct> {
+pub(super) fn registers(thread: libc::pid_t) -> io::Result<libc::user_regs_struct> {
     // SAFETY: all-zero bytes are valid registers: numbers.
     let mut registers: libc::user_regs_struct = unsafe { std::mem::zeroed() };
     // SAFETY: `registers` has the kernel's layout and outlives the call.

@@ -178,6 +178,15 @@ impl NameCache {
         slot.tag.store(tag.0, Relaxed);
     }
 
+    /// Removes what is stored of a name.
+    pub fn forget(&self, tag: Tag) {
+        for slot in self.pair(tag).into_iter().flatten() {
+            if slot.tag.load(Relaxed) == tag.0 {
+                slot.tag.store(0, Relaxed);
+            }
+        }
+    }
+
     /// The slots in which a name may be, the likelier one first.
     fn pair(&self, tag: Tag) -> Option<[&Slot; 2]> {
         // a power of two of slots: the mask leaves an index that is one
@@ -213,7 +222,11 @@ mod tests {
         assert_eq!(names.find(tag, 1), Some(NameHint::Object(fid, None)));
         for other in [names.tag(&dir(2), b"name"), names.tag(&dir(1), b"name2")] {
             assert_eq!(names.find(other, 1), None);
+            names.forget(other);
         }
+        assert!(names.find(tag, 1).is_some());
+        names.forget(tag);
+        assert_eq!(names.find(tag, 1), None);
         let short = Fid::new(&[1, 2, 3]).unwrap();
         names.note(tag, &short, None, 1);
         assert_eq!(names.find(tag, 1), Some(NameHint::Object(short, None)));

@@ -1,7 +1,7 @@
 //! ACCESS.
 
 use crate::fs::LocalFs;
-use crate::ops::permission::with_acl;
+use crate::ops::permission::{is_by_mode_alone, with_acl};
 use std::os::fd::AsFd;
 use vfs::access::granted;
 use vfs::acl::Acl;
@@ -20,4 +20,19 @@ pub fn access(
         Ok((with_acl(file, &attr, &cred, check)?, attr))
     })?;
     Ok((allowed & local.mount.allows(local.root.as_fd(), local.files.now_s(), attr.ftype), attr))
+}
+
+/// See [`vfs::Backend::access_by`]. Without the ACL, which has to be looked at where one counts.
+pub fn access_by(
+    local: &LocalFs,
+    cx: &Cx<'_>,
+    attr: &Attr,
+    mask: AccessMask,
+) -> Option<AccessMask> {
+    let cred = local.identity.cred(&cx.cred);
+    if !is_by_mode_alone(attr, &cred) {
+        return None;
+    }
+    let mount = local.mount.allows(local.root.as_fd(), local.files.now_s(), attr.ftype);
+    Some(granted(attr, None, &cred, mask) & mount)
 }

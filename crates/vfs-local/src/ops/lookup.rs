@@ -7,6 +7,7 @@
 //!    and id are one object's, and stays open for the calls that follow.
 //! 3. *Cold*: the same after other calls were let on, for a name that needs the disk.
 
+use crate::cache::name_cache::NameHint;
 use crate::cache::open_file::OpenFile;
 use crate::errno;
 use crate::fs::LocalFs;
@@ -18,7 +19,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use sys::open::{How, open_entry, open_parent};
 use vfs::access::Permission;
-use vfs::{Attr, Component, Cx, Fid, FileType, Found, Node, Result, Status};
+use vfs::{Attr, Component, Cx, Fid, FileType, Found, Name, Node, Result, Status};
 
 /// How often a name is opened whose object is gone when its attributes are fetched: another may have taken its place.
 const REPLACED_TRIES: u32 = 8;
@@ -38,24 +39,42 @@ pub fn lookup(local: &LocalFs, cx: &Cx<'_>, dir: &Fid, name: Component<'_>) -> R
         Component::Name(name) => {
             local.will_block(cx)?;
             local.identity.act_as_server().map_err(errno::from)?;
-            for _ in 1..REPLACED_TRIES {
-                match open_named(local, dir, file.path(), name.bytes()) {
-                    // there is no such name, or its object was replaced or removed since it was opened
-                    Err(Status::NoEnt) => {}
-                    node => return Ok(Found { node: node?, dir: attr }),
+            for _ in 0..REPLACED_TRIES {
+                if let Some(node) = open_named(local, dir, file.path(), name.bytes())? {
+                    return Ok(Found { node, dir: attr });
                 }
             }
-            let node = open_named(local, dir, file.path(), name.bytes())?;
-            Ok(Found { node, dir: attr })
+            Err(Status::NoEnt)
         }
     }
 }
 
-/// What a name leads to, which is opened for it.
-fn open_named(local: &LocalFs, dir: &Fid, at: BorrowedFd<'_>, name: &[u8]) -> Result<Node> {
-    match open_or_covered(local, at, name)? {
-        EntryFound::Open(fd) => cache_entry(local, dir, name, fd),
-        EntryFound::Covered(node) => Ok(node),
+/// See [`vfs::Backend::remembers`].
+pub fn remembers(local: &LocalFs, dir: &Fid, name: Name<'_>) -> bool {
+    let (names, now_s) = (local.files.names(), local.files.now_s());
+    match names.find(names.tag(&local.key(dir), name.bytes()), now_s) {
+        Some(NameHint::Object(fid, _)) => local.files.with(&local.key(&fid), |_| ()).is_some(),
+        Some(NameHint::Absent { .. }) | None => false,
+    }
+}
+
+/// What a name leads to, which is opened for it; `None` if its object was replaced or removed since it was opened.
+///
+/// # Errors
+/// [`Status::NoEnt`] if there is no such name.
+fn open_named(local: &LocalFs, dir: &Fid, at: BorrowedFd<'_>, name: &[u8]) -> Result<Option<Node>> {
+    match open_or_covered(local, at, name) {
+        Ok(EntryFound::Open(fd)) => match cache_entry(local, dir, name, fd) {
+            Err(Status::NoEnt) => Ok(None),
+            node => node.map(Some),
+        },
+        Ok(EntryFound::Covered(node)) => Ok(Some(node)),
+        Err(Status::NoEnt) => {
+            let names = local.files.names();
+            names.note_absent(names.tag(&local.key(dir), name), local.files.now_s());
+            Err(Status::NoEnt)
+        }
+        Err(status) => Err(status),
     }
 }
 

@@ -18,14 +18,19 @@ pub fn with_acl<R>(
     cred: &Cred<'_>,
     check: impl FnOnce(Option<&Acl>) -> R,
 ) -> Result<R> {
-    let by_mode_alone = cred.uid == attr.uid
-        || cred.uid == 0
-        || attr.mode & GROUP_BITS == 0
-        || attr.ftype == FileType::Symlink;
-    if by_mode_alone {
+    if is_by_mode_alone(attr, cred) {
         return Ok(check(None));
     }
     file.acl().with(file.path(), attr, check).map_err(errno::from)
+}
+
+/// Whether no ACL that an object may have counts for this caller.
+#[inline]
+pub const fn is_by_mode_alone(attr: &Attr, cred: &Cred<'_>) -> bool {
+    cred.uid == attr.uid
+        || cred.uid == 0
+        || attr.mode & GROUP_BITS == 0
+        || matches!(attr.ftype, FileType::Symlink)
 }
 
 /// Whether the caller may search or list a directory.

@@ -1,7 +1,7 @@
 //! The object of a name before it is removed or replaced ("victim", as in the kernel's fs/namei.c), so
 //! that its cached descriptors can be closed.
 
-use crate::cache::name_cache::NameHint;
+use crate::cache::name_cache::{NameHint, Tag};
 use crate::cache::open_file::OpenFile;
 use crate::naming::fid::fid_of;
 use crate::ops::dir_change::DirChange;
@@ -19,6 +19,8 @@ pub struct Victim {
     /// Its id; a probable one if it is not certain.
     pub fid: Fid,
     held: Held,
+    /// Of the name.
+    tag: Tag,
 }
 
 /// Keeps the victim's inode number in use until it is checked whether it was removed.
@@ -43,18 +45,18 @@ pub fn victim_at(dir_change: &DirChange<'_>, name: &[u8]) -> Option<Victim> {
         && let Some(NameHint::Object(fid, _)) = local.files.names().find(tag, local.files.now_s())
         && let Some(held) = held(&fid)
     {
-        return Some(Victim { fid, held: Held::Likely(held) });
+        return Some(Victim { fid, held: Held::Likely(held), tag });
     }
     local.identity.act_as_caller_or_server(&cx.cred).ok()?;
     if let Ok(Some(node)) = lookup_hint(local, file.path(), name, tag)
         && let Some(held) = held(&node.fid)
     {
-        return Some(Victim { fid: node.fid, held: Held::Cached(held) });
+        return Some(Victim { fid: node.fid, held: Held::Cached(held), tag });
     }
     local.identity.act_as_server().ok()?;
     let open = || open_entry(file.path(), name, How::Path, false);
     let fd = local.files.open_with_retry(open).ok()?;
-    Some(Victim { fid: fid_of(fd.as_fd()).ok()?, held: Held::Opened(fd) })
+    Some(Victim { fid: fid_of(fd.as_fd()).ok()?, held: Held::Opened(fd), tag })
 }
 
 impl Victim {
@@ -63,7 +65,8 @@ impl Victim {
     /// link is left.
     pub fn removed(self, dir_change: &DirChange<'_>, name: &[u8]) -> bool {
         let local = dir_change.local;
-        let Self { fid, held } = self;
+        let Self { fid, held, tag } = self;
+        local.files.names().forget(tag);
         let (fd, cached) = match &held {
             Held::Cached(file) | Held::Likely(file) => (file.path(), Some(file.ftype())),
             Held::Opened(fd) => (fd.as_fd(), None),
