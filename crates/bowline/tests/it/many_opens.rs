@@ -162,7 +162,8 @@ fn more_files_are_open_than_there_are_descriptors() {
         let options = "rw,insecure,async,fsid=0";
         std::fs::write(&exports, format!("{} *({options})\n", served.display())).unwrap();
         let limit = format!("--nofile={most}:{most}");
-        let args = ["--exports", exports.to_str().unwrap()];
+        // a client that waits for its turn is not silent for too long
+        let args = ["--exports", exports.to_str().unwrap(), "--set", "lease=3600"];
         let server = Server::start_with(&args, |command| wrap(command, &["prlimit", &limit]));
         let pid = server.child.id();
         let (begun, before, cpu) = (Instant::now(), memory_kib(pid), cpu_ms(pid));

@@ -194,7 +194,7 @@ fn status_of(reply: &client::Reply) -> Nfsstat4 {
 }
 
 /// Opens a file of the root, which is made; its stateid and handle.
-fn open(
+pub fn open(
     client: &mut Client,
     session: &mut Session,
     name: &[u8],

@@ -2,13 +2,20 @@
 
 use crate::operator_tables::connect;
 use crate::rig::{Server, bowline, text};
+use crate::state_kills::open;
+use client::nfs4::Session;
 use client::sealed;
 use client::{Client, Identity};
+use proto::layout::Bytes;
+use proto::nfs4::{self, CompoundHead, Nfsstat4, StableHow4, Stateid4, WriteArgs, op};
+use rpc::{AuthSys, Request};
+use std::io::{Read, Write};
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tls::{ClientFiles, ClientTls};
+use xdr::Writer;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 const NFS3: (u32, u32) = (proto::nfs3::PROGRAM, proto::nfs3::VERSION);
@@ -142,4 +149,78 @@ fn tls_require_refuses_calls_in_the_clear() {
     assert!(refused.contains("weak") || refused.contains("Weak"), "{refused}");
     let mut client = sealed_client(&server, dir.path().join("ca.pem"), None);
     client.mount(place.as_bytes()).unwrap();
+}
+
+/// A COMPOUND that writes data at the beginning of a file, as Linux sends it, in a record.
+fn write_record(
+    session: &mut Session,
+    (handle, stateid): (&[u8], Stateid4),
+    data: &[u8],
+) -> Vec<u8> {
+    let credential = AuthSys::new(b"web.test", 0, 0, &[]);
+    let mut w = Writer::new();
+    let (program, version) = (proto::nfs3::PROGRAM, nfs4::VERSION);
+    w.put(&Request { xid: 77, program, version, procedure: 1, credential });
+    w.put(&CompoundHead { tag: b"", minor: 1, count: 3 });
+    w.u32(op::SEQUENCE);
+    w.put(&session.next_request(1, false).unwrap());
+    w.u32(op::PUTFH);
+    w.put(&Bytes::<128>(handle));
+    w.u32(op::WRITE);
+    w.put(&WriteArgs { stateid, offset: 0, stable: StableHow4::Unstable, data: Bytes(data) });
+    let mark = rpc::record::mark(w.bytes().len()).unwrap();
+    [&mark.to_be_bytes(), w.bytes()].concat()
+}
+
+/// Sends a record; the COMPOUND's status.
+fn answered(stream: &mut (impl Read + Write), record: &[u8]) -> Nfsstat4 {
+    stream.write_all(record).unwrap();
+    let mut mark = [0; 4];
+    stream.read_exact(&mut mark).unwrap();
+    let mut reply = vec![0; (u32::from_be_bytes(mark) & (u32::MAX >> 1)) as usize];
+    stream.read_exact(&mut reply).unwrap();
+    rpc::Reply::parse(&reply).unwrap().results.unwrap().get().unwrap()
+}
+
+/// The data goes to the file as it arrives; if the connection breaks, the request runs once when it comes again.
+#[test]
+fn a_large_write_of_version_4_inside_tls_breaks_and_comes_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let (place, served) = (dir.path().display().to_string(), dir.path().join("served"));
+    out(&bowline(&["tls", "init", "--dir", &place]));
+    std::fs::create_dir(&served).unwrap();
+    for (path, mode) in [(dir.path(), 0o755), (&served, 0o777)] {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    }
+    let file = |name: &str| dir.path().join(name).display().to_string();
+    let (cert, key, exports) = (file("server.pem"), file("server.key"), file("exports"));
+    let rule = format!("{} *(rw,insecure,async,xprtsec=tls,fsid=0)\n", served.display());
+    std::fs::write(&exports, rule).unwrap();
+    let options = ["--exports", &exports, "--tls-cert", &cert, "--tls-key", &key];
+    let server = Server::start(&options);
+    let mut client = sealed_client(&server, dir.path().join("ca.pem"), None);
+    let mut session = client.open_session(b"machine", 4).unwrap();
+    let (stateid, handle) = open(&mut client, &mut session, b"file", 0).unwrap();
+
+    let data: Vec<u8> = (0..1_u32 << 20).map(|at| (at % 251) as u8).collect();
+    let record = write_record(&mut session, (&handle, stateid), &data);
+    let files = ClientFiles { ca: Some(dir.path().join("ca.pem")), identity: None };
+    let tls = ClientTls::open(&files, true, tls::ALPN).unwrap();
+    let at: SocketAddr = ([127, 0, 0, 1], server.port).into();
+    let connect = || sealed::connect(at, PATIENCE, NFS3, (&tls, "localhost")).unwrap();
+    let mut broken = connect();
+    broken.write_all(&record[..700_000]).unwrap();
+    let start = Instant::now();
+    while !std::fs::read(served.join("file")).unwrap().starts_with(&data[..256 << 10]) {
+        assert!(start.elapsed() < PATIENCE, "no data goes ahead");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    drop(broken);
+    let mut again = connect();
+    assert_eq!(answered(&mut again, &record), Nfsstat4::Ok);
+    assert!(std::fs::read(served.join("file")).unwrap() == data);
+    assert_eq!(answered(&mut again, &record), Nfsstat4::RetryUncachedRep);
+    let next = write_record(&mut session, (&handle, stateid), &data[1..]);
+    assert_eq!(answered(&mut again, &next), Nfsstat4::Ok);
+    assert!(std::fs::read(served.join("file")).unwrap().starts_with(&data[1..]));
 }

@@ -8,8 +8,9 @@ use proptest::prelude::*;
 use proto::layout::Bytes;
 use proto::nfs3::{self, CreateArgs, CreateHow3, PostOpAttr, ReadArgs, ReadOk, Res, Sattr3};
 use proto::nfs4::{
-    CloseArgs, LINUX_GETATTR, Nfsstat4, OpenDowngradeArgs, SequenceArgs, StableHow4, Stateid4,
-    WriteArgs, op,
+    ClientAddr4, CloseArgs, CompoundHead, LINUX_CACHE_CONSISTENCY, LINUX_GETATTR, Nfsstat4,
+    OpenArgs, OpenClaim4, OpenConfirmArgs, OpenDowngradeArgs, OpenHow4, OpenOwner4, SequenceArgs,
+    SetclientidArgs, SetclientidConfirmArgs, StableHow4, Stateid4, WriteArgs, op,
 };
 use rpc::{LargeArgument, Reply, Verdict};
 use std::rc::Rc;
@@ -154,9 +155,13 @@ impl<'s> Arriving<'s> {
         self.server.take(&mut self.kept, self.record.len() - end, &mut self.large)
     }
 
-    fn finish(mut self) -> Done {
+    fn finish(self) -> Done {
+        Done::of(&self.reply())
+    }
+
+    fn reply(mut self) -> Vec<u8> {
         self.kept.extend_from_slice(&self.record[self.at..]);
-        Done::of(&self.server.finish(&self.kept, self.large))
+        self.server.finish(&self.kept, self.large)
     }
 }
 
@@ -423,4 +428,157 @@ fn another_users_write_is_received_whole_and_refused() {
     assert_eq!(arriving.finish().status, Nfsstat4::Access);
     server.user = (0, 0);
     assert_eq!(contents(&server, &file), b"");
+}
+
+/// A client of version 4.0 with a file that is open.
+struct Opened0<'s> {
+    server: &'s Dispatched,
+    file: Vec<u8>,
+    stateid: Stateid4,
+}
+
+/// The status of a COMPOUND, and its results.
+fn done0(reply: &[u8]) -> (Nfsstat4, Vec<u8>) {
+    let mut r = Reader::new(&reply[REPLY_HEADER..]);
+    let status = r.get().unwrap();
+    let [_tag, _count] = r.words().unwrap();
+    (status, r.rest().to_vec())
+}
+
+impl<'s> Opened0<'s> {
+    fn new(server: &'s Dispatched, name: &[u8]) -> Self {
+        server.nfs.settings.set_versions(&"3,4.0".parse().unwrap());
+        let file = make(server, name);
+        let mut opened = Self { server, file, stateid: Stateid4::ANONYMOUS };
+        let args = SetclientidArgs {
+            verifier: [1; 8],
+            id: Bytes(b"client"),
+            cb_program: 0x4000_0000,
+            cb_location: ClientAddr4 { netid: Bytes(b"tcp"), addr: Bytes(b"127.0.0.1.3.132") },
+            callback_ident: 1,
+        };
+        let known = opened.call(&[operation(op::SETCLIENTID, &args)]);
+        let mut r = Reader::new(&known[8..]);
+        let (clientid, confirm) = (r.u64().unwrap(), r.array().unwrap());
+        let args = SetclientidConfirmArgs { clientid, confirm };
+        opened.call(&[operation(op::SETCLIENTID_CONFIRM, &args)]);
+        let args = OpenArgs {
+            seqid: 1,
+            share_access: 3,
+            share_deny: 0,
+            owner: OpenOwner4 { clientid, owner: Bytes(b"owner") },
+            how: OpenHow4::NoCreate,
+            claim: OpenClaim4::Null(Bytes(name)),
+        };
+        let found = opened.call(&[putfh(&server.root), operation(op::OPEN, &args)]);
+        let stateid = Reader::new(&found[16..]).get().unwrap();
+        let args = OpenConfirmArgs { stateid, seqid: 2 };
+        let confirmed = opened.call(&[putfh(&opened.file), operation(op::OPEN_CONFIRM, &args)]);
+        opened.stateid = Reader::new(&confirmed[16..]).get().unwrap();
+        opened
+    }
+
+    fn record(&self, operations: &[Vec<u8>]) -> Vec<u8> {
+        let mut w = Writer::new();
+        let count = u32::try_from(operations.len()).unwrap();
+        w.put(&CompoundHead { tag: b"", minor: 0, count });
+        w.raw(&operations.concat());
+        self.server.record_of(4, 1, w.bytes())
+    }
+
+    /// What these operations come to, which succeed.
+    fn call(&self, operations: &[Vec<u8>]) -> Vec<u8> {
+        let mut reply = Writer::new();
+        assert_eq!(self.server.answer(&self.record(operations), &mut reply), Verdict::Reply);
+        let (status, results) = done0(reply.bytes());
+        assert_eq!(status, Nfsstat4::Ok);
+        results
+    }
+
+    fn write_op(&self, stable: StableHow4, data: &[u8]) -> Vec<u8> {
+        let args = WriteArgs { stateid: self.stateid, offset: 0, stable, data: Bytes(data) };
+        operation(op::WRITE, &args)
+    }
+
+    /// A WRITE with the attributes behind it by which Linux sees changes.
+    fn write(&self, stable: StableHow4, data: &[u8]) -> Vec<u8> {
+        let getattr = operation(op::GETATTR, &LINUX_CACHE_CONSISTENCY);
+        self.record(&[putfh(&self.file), self.write_op(stable, data), getattr])
+    }
+
+    fn close(&self) -> Vec<u8> {
+        operation(op::CLOSE, &CloseArgs { seqid: 3, stateid: self.stateid })
+    }
+}
+
+/// The status, and if that is success the count and the stability of the WRITE behind PUTFH.
+fn written0(reply: &[u8]) -> (Nfsstat4, Option<(u32, u32)>) {
+    let (status, results) = done0(reply);
+    let counts = || {
+        let mut r = Reader::new(&results);
+        assert_eq!(r.words().unwrap(), [op::PUTFH, 0, op::WRITE, 0]);
+        let [count, stable] = r.words().unwrap();
+        (count, stable)
+    };
+    (status, (status == Nfsstat4::Ok).then(counts))
+}
+
+#[test]
+fn a_write_of_version_4_0_goes_ahead() {
+    for (stable, piped) in STABLE.into_iter().flat_map(|stable| [(stable, false), (stable, true)]) {
+        let server = mem();
+        let opened = Opened0::new(&server, b"f");
+        let mut arriving = Arriving::new(&server, opened.write(stable, &data(65_536)));
+        arriving.piped = piped;
+        assert!(arriving.arrive(20_000) && arriving.arrive(20_000));
+        let taken = arriving.large.taken();
+        assert!(taken > 0 && taken.is_multiple_of(PAGE));
+        assert_eq!(contents(&server, &opened.file), data(taken), "it is in the file already");
+        let (status, written) = written0(&arriving.reply());
+        let (count, committed) = written.unwrap();
+        assert_eq!((status, count), (Nfsstat4::Ok, 65_536));
+        assert!(committed >= stable.number());
+        assert_eq!(contents(&server, &opened.file), data(65_536));
+    }
+}
+
+#[test]
+fn a_record_of_version_4_0_that_breaks_can_come_again() {
+    let server = mem();
+    let opened = Opened0::new(&server, b"f");
+    let record = opened.write(StableHow4::FileSync, &data(65_536));
+    let mut arriving = Arriving::new(&server, record.clone());
+    assert!(arriving.arrive(40_000) && arriving.large.taken() > 0);
+    drop(arriving);
+    let mut reply = Writer::new();
+    assert_eq!(server.answer(&record, &mut reply), Verdict::Reply);
+    let expected = (65_536, StableHow4::FileSync.number());
+    assert_eq!(written0(reply.bytes()), (Nfsstat4::Ok, Some(expected)));
+    assert_eq!(contents(&server, &opened.file), data(65_536));
+}
+
+#[test]
+fn a_write_of_version_4_0_ends_with_its_open() {
+    let server = mem();
+    let opened = Opened0::new(&server, b"f");
+    let mut arriving = Arriving::new(&server, opened.write(StableHow4::Unstable, &data(65_536)));
+    assert!(arriving.arrive(20_000));
+    let taken = arriving.large.taken();
+    opened.call(&[putfh(&opened.file), opened.close()]);
+    arriving.arrive(20_000);
+    assert_eq!(written0(&arriving.reply()), (Nfsstat4::BadStateid, None));
+    assert_eq!(contents(&server, &opened.file), data(taken));
+}
+
+/// A COMPOUND that does more than to write must not do it twice: version 4.0 has no slots that would see to that.
+#[test]
+fn what_stands_behind_data_of_version_4_0_is_received_with_it() {
+    let server = mem();
+    let opened = Opened0::new(&server, b"f");
+    let write = opened.write_op(StableHow4::Unstable, &data(40_000));
+    let record = opened.record(&[putfh(&opened.file), write, opened.close()]);
+    let mut arriving = Arriving::new(&server, record);
+    assert!(!arriving.arrive(30_000) && arriving.large.is_empty());
+    assert_eq!(done0(&arriving.reply()).0, Nfsstat4::Ok);
+    assert_eq!(contents(&server, &opened.file), data(40_000));
 }
