@@ -258,7 +258,8 @@ fn exports(before: &Sample, after: &Sample, per: PerSecond, rows: usize) -> Vec<
             after.status.blocked_exports.iter().find(|b| b.path == export.path && b.calls > 0);
         let blocked = hung.map(|hung| {
             let age = crate::duration_ns(hung.oldest_ms.saturating_mul(1_000_000));
-            format!("{} calls sleep on disk, oldest {} {age}", hung.calls, hung.oldest_call)
+            let sleep = if hung.calls == 1 { "call sleeps" } else { "calls sleep" };
+            format!("{} {sleep} on disk, oldest {} {age}", hung.calls, hung.oldest_call)
         });
         let refused =
             (export.refused > 0).then(|| format!("{} refused", crate::count(export.refused)));

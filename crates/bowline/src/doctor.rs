@@ -39,7 +39,8 @@ pub fn doctor(
         named => named.to_vec(),
     };
     let mut found = machine::findings();
-    found.extend(network::findings(port.or(server.port).unwrap_or(PORT)));
+    let port = port.or(server.port).unwrap_or(PORT);
+    found.extend(network::findings(port, server.process));
     found.extend(directories::findings(&files));
     found.extend(server.findings);
     report(&found, json, "no problem found")

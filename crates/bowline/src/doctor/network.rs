@@ -17,16 +17,21 @@ const TCP_PAGES_FEW: u64 = 16_384;
 /// How long rpcbind may take.
 const RPCBIND_PATIENCE: Duration = Duration::from_secs(1);
 
-/// All of them.
-pub fn findings(port: u16) -> Vec<Finding> {
-    vec![port_is_free(port), kernel_server(), port_mapper(), firewall(port), tcp_memory()]
+/// All of them; `server` is the process of a running server.
+pub fn findings(port: u16, server: Option<u32>) -> Vec<Finding> {
+    vec![port_is_free(port, server), kernel_server(), port_mapper(), firewall(port), tcp_memory()]
 }
 
-fn port_is_free(port: u16) -> Finding {
+/// `server` is the process of a server of ours, whatever its name is.
+fn port_is_free(port: u16, server: Option<u32>) -> Finding {
     const ABOUT: &str = "port";
+    let is_ours = |owner: &String| {
+        let is_server = |pid| owner.ends_with(&format!(" (process {pid})"));
+        owner.starts_with("bowline ") || server.is_some_and(is_server)
+    };
     match port_owner::owner_of(port) {
         None => Finding::ok(ABOUT, format!("{port} is free")),
-        Some(owner) if owner.starts_with("bowline ") => {
+        Some(owner) if is_ours(&owner) => {
             Finding::ok(ABOUT, format!("{port} is served by {owner}"))
         }
         Some(owner) => Finding::problem(

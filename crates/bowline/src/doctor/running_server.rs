@@ -8,10 +8,13 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 const ABOUT: &str = "server";
+/// A call that sleeps in a file system for so long is a problem; shorter ones are what disks are like.
+const SLEEP_MAX_S: u64 = 10;
 
-/// What was found, and where the server listens, if there is one.
+/// What was found; of a server that has answered, its process and where it listens.
 pub struct Answered {
     pub findings: Vec<Finding>,
+    pub process: Option<u32>,
     pub port: Option<u16>,
 }
 
@@ -22,16 +25,20 @@ pub fn ask(named: Option<PathBuf>) -> Answered {
     let asked = path.clone();
     let status = within(move || Client::connect(&asked)?.ask::<Status>(&Request::Status));
     match status {
-        Some(Ok(status)) => Answered { port: port(&status), findings: about(&status) },
-        Some(Err(error)) => {
-            Answered { findings: vec![no_answer(&path, is_named, &error)], port: None }
+        Some(Ok(status)) => {
+            Answered { findings: about(&status), process: Some(status.pid), port: port(&status) }
         }
+        Some(Err(error)) => not_there(no_answer(&path, is_named, &error)),
         None => {
             let text = format!("the server on {} does not answer", path.display());
             let remedy = "look at its log; `systemctl restart bowline` starts it again";
-            Answered { findings: vec![Finding::problem(ABOUT, text, remedy)], port: None }
+            not_there(Finding::problem(ABOUT, text, remedy))
         }
     }
+}
+
+fn not_there(finding: Finding) -> Answered {
+    Answered { findings: vec![finding], process: None, port: None }
 }
 
 fn no_answer(path: &Path, is_named: bool, error: &ClientError) -> Finding {
@@ -78,11 +85,14 @@ fn about(status: &Status) -> Vec<Finding> {
     }
     for export in &status.blocked_exports {
         let seconds = export.oldest_ms / 1000;
+        if seconds < SLEEP_MAX_S {
+            continue;
+        }
         found.push(Finding::problem(
             ABOUT,
             format!(
-                "{} calls sleep in the file system of {}, the oldest for {seconds} s",
-                export.calls, export.path
+                "{} in {} has slept in the file system for {seconds} s; calls that sleep there: {}",
+                export.oldest_call, export.path, export.calls
             ),
             "look at its disk or server; `bowline top --view calls` names the files",
         ));
