@@ -79,7 +79,7 @@ pub struct RunOptions {
     /// An experiment's name, or `all`
     #[arg(required = true, value_name = "NAME|all", add = ArgValueCompleter::new(completion::experiments))]
     pub names: Vec<String>,
-    /// Fewer and shorter rounds: all experiments in under 5 minutes, with more spread
+    /// Fewer and shorter rounds: all experiments in minutes instead of an hour, with more spread
     #[arg(long)]
     pub quick: bool,
     /// Write results and the report here

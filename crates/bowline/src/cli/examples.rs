@@ -208,7 +208,7 @@ pub const EXAMPLES: [(&str, &[Example]); 39] = [
         &[
             (
                 "bowline bench run all --quick --out results",
-                "Run all experiments in under five minutes",
+                "Run all experiments, in minutes instead of an hour",
             ),
             ("bowline bench report results", "Make a page of their results"),
         ],
