@@ -77,18 +77,16 @@ pub trait Backend: Send + Sync {
         None
     }
 
-    /// Whether the caller may open a regular file in this mode, by mode and ACL as open(2) checks them:
-    /// without the exceptions that version 3 needs because it has no open
-    /// ([`crate::access::data_access`]), so the mode applies to an owner, and the right to execute does
-    /// not imply the right to read.
+    /// Whether the caller may open a regular file in this mode, by mode and ACL as open(2) and execve(2) check them
+    /// ([`OpenAccess::is_permitted_by`]): without the exception for owners that version 3 needs because it has no open
+    /// ([`crate::access::data_access`]).
     ///
     /// # Errors
     /// [`Status::Acces`], [`Status::RoFs`]; [`need_regular`]'s for other types.
     fn may_open(&self, cx: &Cx<'_>, fid: &Fid, access: OpenAccess) -> Result<Attr> {
-        let wanted = access.as_mask();
-        let (granted, attr) = self.access(cx, fid, wanted)?;
+        let (granted, attr) = self.access(cx, fid, access.deciding())?;
         need_regular(attr.ftype)?;
-        if granted.has(wanted) { Ok(attr) } else { Err(Status::Acces) }
+        if access.is_permitted_by(granted) { Ok(attr) } else { Err(Status::Acces) }
     }
 
     /// Keeps a regular file reachable by its id until the guard is dropped, also after its last name was

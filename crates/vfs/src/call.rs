@@ -79,11 +79,20 @@ impl OpenAccess {
         self.0 & other.0 == other.0
     }
 
-    /// The permissions that it requires.
-    pub const fn as_mask(self) -> AccessMask {
-        let read = if self.has(Self::READ) { AccessMask::READ.0 } else { 0 };
+    /// The permissions that decide about it ([`is_permitted_by`](Self::is_permitted_by)).
+    pub const fn deciding(self) -> AccessMask {
+        let read =
+            if self.has(Self::READ) { AccessMask::READ.0 | AccessMask::EXECUTE.0 } else { 0 };
         let write = if self.has(Self::WRITE) { AccessMask::MODIFY.0 } else { 0 };
         AccessMask(read | write)
+    }
+
+    /// Whether a caller with these permissions may open a file so. The right to execute includes that to read, as nothing
+    /// can be executed that is not read (RFC 8881 §6.2.1.3.1); a client tells the two apart by ACCESS.
+    pub const fn is_permitted_by(self, granted: AccessMask) -> bool {
+        let reads = granted.has(AccessMask::READ) || granted.has(AccessMask::EXECUTE);
+        (!self.has(Self::READ) || reads)
+            && (!self.has(Self::WRITE) || granted.has(AccessMask::MODIFY))
     }
 }
 

@@ -2,7 +2,9 @@
 
 import errno
 import os
+import shutil
 import stat
+import subprocess
 
 from check import ask, as_user, drop_caches, errno_of, run
 
@@ -42,6 +44,19 @@ def reading_and_writing_follow_modes():
     assert as_user(1001, 9, [], reads) == 0 and as_user(1001, 9, [], writes) == 0
     assert as_user(1002, 2001, [], reads) == 0 and as_user(1002, 2001, [], writes) == errno.EACCES
     assert as_user(1002, 9, [], reads) == errno.EACCES
+
+
+def programs_that_may_not_be_read_can_be_executed():
+    os.chmod(".", 0o755)
+    shutil.copy("/bin/true", "f")
+    os.chown("f", 1001, 2001)
+    for mode, uid, gid in ((0o100, 1001, 9), (0o010, 1002, 2001), (0o001, 1002, 9)):
+        os.chmod("f", mode)
+        drop_caches()
+        assert as_user(uid, gid, [], lambda: errno_of(open, "f")) == errno.EACCES, oct(mode)
+        assert as_user(uid, gid, [], lambda: subprocess.call(["./f"])) == 0, oct(mode)
+    drop_caches()
+    assert as_user(1001, 9, [], lambda: errno_of(subprocess.call, ["./f"])) == errno.EACCES
 
 
 def directories_need_search_and_write():
@@ -152,6 +167,6 @@ def root_is_squashed():
     assert os.stat("mine").st_uid == 1001
 
 
-run([access_follows_modes, reading_and_writing_follow_modes, directories_need_search_and_write,
-     created_objects_belong_to_their_maker, the_sticky_bit_protects, changing_attributes_needs_the_owner,
+run([access_follows_modes, reading_and_writing_follow_modes, programs_that_may_not_be_read_can_be_executed,
+     directories_need_search_and_write, created_objects_belong_to_their_maker, the_sticky_bit_protects, changing_attributes_needs_the_owner,
      an_open_file_stays_writable_for_its_owner, writing_clears_setuid, acls_on_the_server_count, root_is_squashed])

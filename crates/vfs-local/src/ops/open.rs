@@ -79,9 +79,9 @@ fn check(
     access: OpenAccess,
 ) -> Result<()> {
     need_regular(attr.ftype)?;
-    let (wanted, cred) = (access.as_mask(), local.identity.cred(&cx.cred));
-    let granted = with_acl(file, attr, &cred, |acl| granted(attr, acl, &cred, wanted))?;
-    if granted.has(wanted) { Ok(()) } else { Err(Status::Acces) }
+    let (asked, cred) = (access.deciding(), local.identity.cred(&cx.cred));
+    let granted = with_acl(file, attr, &cred, |acl| granted(attr, acl, &cred, asked))?;
+    if access.is_permitted_by(granted) { Ok(()) } else { Err(Status::Acces) }
 }
 
 /// Refuses writing on a mount that is read-only. May ask the kernel.

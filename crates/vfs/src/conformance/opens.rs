@@ -217,14 +217,19 @@ fn opening_is_checked_by_the_mode(fixture: &Fixture) {
         assert_eq!(opened.map(drop), checked, "{who:?} {access:?}");
         checked
     };
-    // no exception for the owner, and execution does not imply reading
+    // no exception for the owner; what may be executed may be read
     for (mode, who, access, result) in [
         (0o000, OWNER, read, Err(Status::Acces)),
         (0o000, ROOT, both, Ok(())),
         (0o400, OWNER, read, Ok(())),
         (0o400, OWNER, both, Err(Status::Acces)),
         (0o600, OWNER, both, Ok(())),
-        (0o711, STRANGER, read, Err(Status::Acces)),
+        (0o711, STRANGER, read, Ok(())),
+        (0o711, STRANGER, both, Err(Status::Acces)),
+        (0o100, OWNER, read, Ok(())),
+        (0o611, OWNER, read, Ok(())),
+        (0o611, OWNER, both, Ok(())),
+        (0o077, OWNER, read, Err(Status::Acces)),
         (0o604, STRANGER, read, Ok(())),
         (0o604, STRANGER, write, Err(Status::Acces)),
         (0o602, STRANGER, write, Ok(())),
