@@ -132,7 +132,7 @@ if [ -n "$image" ]; then
 fi
 
 # At its start a guest's kernel would measure algorithms of RAID 6 for a third of a second, and its processor.
-boot_quickly=(initcall_blacklist=raid6_select_algo lpj=10000000)
+boot_quickly=(initcall_blacklist=raid6_select_algo)
 
 # A guest's kernel and the processes in it are processes here that take turns at each system call and page fault. Woken
 # on another processor, a turn takes two to three times as long.
