@@ -1,4 +1,4 @@
-"""Stress: settings of the server change at random every 10 ms under this client and the load generator, TCP
+"""Stress: settings of the server change at random every 5 ms under this client and the load generator, TCP
 and UDP. No call fails or hangs, and all data is as written."""
 
 import hashlib
@@ -10,7 +10,7 @@ import time
 
 from check import ask, drop_caches, run
 
-SECONDS = int(os.environ.get("STRESS_S", "20"))
+SECONDS = int(os.environ.get("STRESS_S", "10"))
 SEED = int(os.environ.get("SEED", "0")) or random.randrange(1 << 30)
 SHAKEN_BYTES = 6 << 20
 
