@@ -1,7 +1,7 @@
 #!/bin/bash
 # guest.sh CHECKS[,CHECKS...] [MOUNT OPTION...[|MOUNT OPTION...]]
 # The guest's side: mounts the exports of server.sh and runs checks/CHECKS.py there, one file after the other. Each
-# check prints "ok NAME"; the last line counts them. Warnings of the client's kernel fail the test. Mount options
+# check prints "ok NAME"; the last line of a file counts them. Warnings of the client's kernel fail the test. Mount options
 # separated by a bar are those of one guest each; `newest` are none at all, as in the command that the server prints.
 set -e
 checks=$1
@@ -45,8 +45,10 @@ done
 cd /mnt/a
 status=0
 for check in ${checks//,/ }; do
+  echo "checks $check:"
   PYTHONDONTWRITEBYTECODE=1 python3 "$here/checks/$check.py" || status=$?
 done
+echo "checks over"
 cd /
 for d in a ro squash; do umount /mnt/$d || umount -f -l /mnt/$d; done
 expected='not responding|server .* OK|Register|transport module'
