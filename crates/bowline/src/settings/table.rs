@@ -270,7 +270,7 @@ settings! {
     delegations: Delegate {
         key: "delegations",
         values: "off|read",
-        default: Delegate::Off,
+        default: Delegate::Read,
         default_text: None,
         apply: Some(|parts, delegate, _| { parts.nfs.set_delegations(*delegate); Ok(Vec::new()) }),
         help: "whether NFSv4.1 clients get delegations, which let them use cached files without revalidation, unless the export says otherwise",
@@ -279,12 +279,12 @@ settings! {
                  for up to 40 seconds if the client does not answer, then it is taken from the client: other clients, \
                  and programs on this machine, which the server holds back by leases of the kernel (fcntl(2), \
                  F_SETLEASE). There is none on file systems whose leases count on this machine only (FUSE, NFS, SMB), \
-                 for files that are open for writing, and for 30 seconds after one was returned because of a change. \
-                 After a restart of the server a client that has made no call yet reads its cache, while other \
-                 clients and programs may change the file. \
+                 for files that are open for writing, for 30 seconds after one was returned because of a change, and for \
+                 a second after somebody was allowed to change it. After a restart of the server a client that has made \
+                 no call yet reads its cache, while other clients and programs may change the file. \
                  Clients hear of programs on this machine that rename, remove, or change the attributes of such a file \
-                 just after it has happened, within milliseconds if they answer: leave it off where such a program and a \
-                 client take turns and the client must see a file that was replaced at that very moment. Leave it off \
+                 just after it has happened, within milliseconds if they answer: switch it off where such a program and a \
+                 client take turns and the client must see a file that was replaced at that very moment. Switch it off \
                  also where programs on this machine must never wait for clients, or where another program uses \
                  leases. off recalls those that were granted.",
     }
