@@ -119,7 +119,9 @@ impl LocalFs {
 
     /// Attributes after a change, for weak cache consistency; absent if they cannot be had.
     pub(crate) fn attr_after(&self, file: &OpenFile) -> Option<Attr> {
-        sys::stat::basic_of_fd(file.path()).ok().map(|stat| self.attr_of(&stat, file))
+        let stat = sys::stat::basic_of_fd(file.path()).ok()?;
+        // `attr_of`, which is not inlined everywhere
+        Some(convert(&stat, self.change_attr(&stat, || file.changes().count())))
     }
 
     /// Attributes of an open object that must still have a name, or be kept: a removed object is stale although
