@@ -1,5 +1,6 @@
 //! How many instructions a hot call takes in user space, from its record to its reply over a Linux
-//! directory, each with the limit that it must not pass. Each call is made in processes of its own under Callgrind.
+//! directory, each with the limit that it must not pass. Processes under Callgrind make the calls, each over a server and a directory of
+//! its own.
 //!
 //! Invariants:
 //! - One call is counted and nothing else. What it needs is made in [`ready`], where calls of its
@@ -14,9 +15,9 @@
 //!   not counted ([`sys::io::is_cached`]).
 //!
 //! Seeded hashes decide where a call's keys lie in the tables: one process in ten counts 1 % more, and a rare one 2 %
-//! (of CREATE, from 7,700: up to 8,000). So each call is counted in [`PROCESSES`] processes, two side by side, and the
-//! median is what counts; in CI in one, if that is within the limit. A limit is 3 % more than the median was when that was last looked at. A change that
-//! makes a call longer has to say so here; one that makes it shorter takes the limit down.
+//! (of CREATE, from 7,700: up to 8,000). So each call is counted in [`PROCESSES`] processes, and the median is what counts; in CI in one,
+//! if that is within the limit. A limit is 3 % more than the median was when that was last looked at. A change that makes a call longer has
+//! to say so here; one that makes it shorter takes the limit down.
 //!
 //! Before version 4, GETATTR took 1,961, LOOKUP 3,819, ACCESS 2,342, WRITE 3,115. Exports inside of exports, the queue
 //! of calls whose export hangs, and the channel that a call came by (`xprtsec`) had made each 40 to 100 longer. That
@@ -55,11 +56,11 @@ use proto::nfs3::{
     ReaddirplusArgs, Sattr3, StableHow, WriteArgs, procedure as p,
 };
 use rpc::Verdict;
+use std::ops::RangeInclusive;
 use std::os::unix::fs::chown;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 use support::dispatched::Dispatched;
 use support::{at, wire};
@@ -126,13 +127,19 @@ const COUNTED: [Counted; 28] = [
     counted("readdir4", 70_080, version4::readdir),
 ];
 
-/// In the environment of the process that is counted: the call's name.
+/// In the environment of a process that is counted: the names of its calls.
 const CHILD: &str = "BOWLINE_COUNTED";
 
 /// The function that Callgrind counts, by its name in the program.
 #[inline(never)]
 fn counted_call(ready: &mut Ready) {
     ready.verdict = Some(ready.server.answer(&ready.record, &mut ready.reply));
+}
+
+/// The function at whose end Callgrind writes what it has counted.
+#[inline(never)]
+fn write_counts(ready: &Ready) {
+    std::hint::black_box(ready);
 }
 
 /// A server's directory, and what is in it.
@@ -342,68 +349,98 @@ fn readdirplus(served: &Served) -> Calls {
     served.repeated(p::READDIRPLUS, &wire(&args))
 }
 
-/// Runs one call under Callgrind; the number of its instructions.
-fn count(name: &str, process: usize, folder: &Path) -> u64 {
-    let counts = folder.join(format!("{name}.{process}.out"));
+/// Runs calls one after the other in a process under Callgrind; the numbers of their instructions, in their order. Callgrind writes a
+/// file after each call, and counts from 0 again.
+fn count(calls: &[&Counted], process: usize, folder: &Path) -> Vec<u64> {
+    let names: Vec<_> = calls.iter().map(|call| call.name).collect();
+    let part = |n: usize| folder.join(format!("{}.{process}.out.{n}", names[0]));
     let output = Command::new("valgrind")
         .args(["--tool=callgrind", "--cache-sim=no", "--collect-atstart=no"])
-        .arg("--toggle-collect=*counted_call*")
-        .arg(format!("--callgrind-out-file={}", counts.display()))
+        .args(["--toggle-collect=*counted_call*", "--dump-after=*write_counts*"])
+        .arg(format!("--callgrind-out-file={}", part(1).with_extension("").display()))
         .arg(std::env::current_exe().unwrap())
-        .env(CHILD, name)
+        .env(CHILD, names.join(","))
         .output()
         .unwrap_or_else(|error| panic!("valgrind does not start ({error}): install it"));
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{name}: {}\n{said}", output.status);
-    let text = std::fs::read_to_string(&counts).unwrap();
-    let total = text.lines().find_map(|line| line.strip_prefix("totals: "));
-    let total = total.unwrap_or_else(|| panic!("{}: no totals\n{said}", counts.display()));
-    total.trim().parse().unwrap()
+    assert!(output.status.success(), "{names:?}: {}\n{said}", output.status);
+    let counted = names.iter().enumerate().map(|(n, name)| {
+        let counts = folder.join(format!("{name}.{process}.out"));
+        std::fs::rename(part(n + 1), &counts)
+            .unwrap_or_else(|error| panic!("{name}: {error}\n{said}"));
+        let text = std::fs::read_to_string(&counts).unwrap();
+        let total = text.lines().find_map(|line| line.strip_prefix("totals: "));
+        let total = total.unwrap_or_else(|| panic!("{}: no totals\n{said}", counts.display()));
+        total.trim().parse().unwrap()
+    });
+    counted.collect()
 }
 
-/// The median of the counts of a call, and the most.
-fn count_often(call: &Counted, folder: &Path) -> (u64, u64) {
-    let first = count(call.name, 1, folder);
-    if std::env::var_os("CI").is_some() && first <= call.limit {
-        return (first, first);
-    }
-    let mut counts = vec![first];
-    counts.extend((2..=PROCESSES).map(|process| count(call.name, process, folder)));
-    counts.sort_unstable();
-    (counts[PROCESSES / 2], counts[PROCESSES - 1])
+/// Counts calls in so many processes, half of the calls beside the other half; of each call its counts.
+fn count_in(processes: RangeInclusive<usize>, calls: &[&Counted], folder: &Path) -> Vec<Vec<u64>> {
+    let count_half = |half: &[&Counted]| {
+        let mut counts = vec![Vec::new(); half.len()];
+        for process in processes.clone().filter(|_| !half.is_empty()) {
+            for (of_call, counted) in counts.iter_mut().zip(count(half, process, folder)) {
+                of_call.push(counted);
+            }
+        }
+        counts
+    };
+    let (left, right) = calls.split_at(calls.len() / 2);
+    std::thread::scope(|scope| {
+        let beside = scope.spawn(|| count_half(right));
+        let mut counts = count_half(left);
+        counts.extend(beside.join().unwrap());
+        counts
+    })
 }
 
-/// Counts all calls, two side by side; whether each is within its limit.
+/// Counts all calls; whether each is within its limit.
 fn count_all() -> bool {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("instructions");
     std::fs::create_dir_all(&folder).unwrap();
-    let (next, within) = (AtomicUsize::new(0), AtomicBool::new(true));
-    let count_some = || {
-        while let Some(call) = COUNTED.get(next.fetch_add(1, Relaxed)) {
-            let (median, most) = count_often(call, &folder);
-            let Counted { name, limit, .. } = call;
-            // nothing was counted if the function's name was not found
-            let holds = (1..=*limit).contains(&median);
-            let verdict = if holds { "" } else { "  OUTSIDE OF ITS LIMIT" };
-            println!(
-                "{name:13} {median:6} instructions, at most {limit:6} (a process: {most}){verdict}"
-            );
-            within.fetch_and(holds, Relaxed);
+    let calls: Vec<_> = COUNTED.iter().collect();
+    let processes = if std::env::var_os("CI").is_some() { 1 } else { PROCESSES };
+    let mut counts = count_in(1..=processes, &calls, &folder);
+    if processes < PROCESSES {
+        let beyond = |n: &usize| median(&counts[*n]) > calls[*n].limit;
+        let again: Vec<usize> = (0..calls.len()).filter(beyond).collect();
+        let calls: Vec<_> = again.iter().map(|n| calls[*n]).collect();
+        let more = count_in(processes + 1..=PROCESSES, &calls, &folder);
+        for (n, more) in again.into_iter().zip(more) {
+            counts[n].extend(more);
         }
-    };
-    std::thread::scope(|scope| {
-        scope.spawn(count_some);
-        count_some();
-    });
-    within.into_inner()
+    }
+    let mut within = true;
+    for (Counted { name, limit, .. }, counts) in COUNTED.iter().zip(&counts) {
+        let (median, most) = (median(counts), counts.iter().max().unwrap());
+        // nothing was counted if the function's name was not found
+        let holds = (1..=*limit).contains(&median);
+        let verdict = if holds { "" } else { "  OUTSIDE OF ITS LIMIT" };
+        println!(
+            "{name:13} {median:6} instructions, at most {limit:6} (a process: {most}){verdict}"
+        );
+        within &= holds;
+    }
+    within
+}
+
+fn median(counts: &[u64]) -> u64 {
+    let mut sorted = counts.to_vec();
+    sorted.sort_unstable();
+    sorted[sorted.len() / 2]
 }
 
 fn main() -> ExitCode {
-    if let Ok(name) = std::env::var(CHILD) {
-        let call = COUNTED.iter().find(|call| call.name == name).unwrap();
-        let mut ready = ready(call.calls);
-        counted_call(&mut ready);
-        check(&ready);
+    if let Ok(names) = std::env::var(CHILD) {
+        for name in names.split(',') {
+            let call = COUNTED.iter().find(|call| call.name == name).unwrap();
+            let mut ready = ready(call.calls);
+            counted_call(&mut ready);
+            check(&ready);
+            write_counts(&ready);
+        }
         return ExitCode::SUCCESS;
     }
     if locked::run_as_child() {
