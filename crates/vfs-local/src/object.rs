@@ -119,9 +119,7 @@ impl LocalFs {
 
     /// Attributes after a change, for weak cache consistency; absent if they cannot be had.
     pub(crate) fn attr_after(&self, file: &OpenFile) -> Option<Attr> {
-        let stat = sys::stat::basic_of_fd(file.path()).ok()?;
-        // `attr_of`, which is not inlined everywhere
-        Some(convert(&stat, self.change_attr(&stat, || file.changes().count())))
+        sys::stat::basic_of_fd(file.path()).ok().map(|stat| self.attr_of(&stat, file))
     }
 
     /// Attributes of an open object that must still have a name, or be kept: a removed object is stale although
@@ -134,7 +132,9 @@ impl LocalFs {
         Ok(self.attr_of(stat, file))
     }
 
-    /// Attributes of an open object.
+    /// Attributes of an open object. In each caller, so that they are made where they are wanted: a copy of them is what
+    /// making them costs.
+    #[inline(always)]
     pub(crate) fn attr_of(&self, stat: &Stat, file: &OpenFile) -> Attr {
         convert(stat, self.change_attr(stat, || file.changes().count()))
     }

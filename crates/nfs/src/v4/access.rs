@@ -31,24 +31,26 @@ pub(super) fn access<'f>(
         _ => AccessMask::READ | AccessMask::MODIFY,
     };
     let asked = AccessMask(access & ALL) | data;
-    let by_fetched = |attr: &Attr| Some((verbs::access_by(object, attr, asked)?, *attr));
-    let (granted, attr) = match frame.fetched.as_ref().and_then(by_fetched) {
+    let has_xattrs = access & XATTRS != 0 && object.backend().xattrs().is_some();
+    let by_fetched = |attr: &Attr| Some((verbs::access_by(object, attr, asked)?, attr.ftype));
+    let (granted, ftype) = match frame.fetched.as_ref().and_then(by_fetched) {
         Some(told) => told,
-        None => verbs::access(object, asked)?,
+        None => {
+            let (granted, attr) = verbs::access(object, asked)?;
+            frame.fetched = Some(attr);
+            (granted, attr.ftype)
+        }
     };
     let common = AccessMask::READ | AccessMask::MODIFY | AccessMask::EXTEND;
-    let known = match attr.ftype {
+    let known = match ftype {
         FileType::Directory => common | AccessMask::LOOKUP | AccessMask::DELETE,
         _ => common | AccessMask::EXECUTE,
     };
     let (mut supported, mut permitted) = (access & known.0, (granted & known).0 & access);
-    let has_xattrs = matches!(attr.ftype, FileType::Regular | FileType::Directory)
-        && object.backend().xattrs().is_some();
-    if has_xattrs {
+    if has_xattrs && matches!(ftype, FileType::Regular | FileType::Directory) {
         supported |= access & XATTRS;
         permitted |= access & by_data(granted);
     }
-    frame.fetched = Some(attr);
     reply.words([supported, permitted]);
     Ok(())
 }

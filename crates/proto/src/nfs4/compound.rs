@@ -24,7 +24,7 @@ pub struct CompoundHead<'a> {
 }
 
 impl<'a> Decode<'a> for CompoundHead<'a> {
-    #[inline]
+    #[inline(always)]
     fn decode(r: &mut Reader<'a>) -> Result<Self, Error> {
         let tag = r.opaque(TAG_MAX)?;
         let [minor, count] = r.words()?;
