@@ -410,7 +410,7 @@ pub const DELEGATIONS: [Column; 5] = [
         "The client: the address that it made itself known from, and what it calls itself",
     ),
     left("FILE", "The file on this machine, or its number in hexadecimal if its path is not known"),
-    left("KIND", "Kind of the delegation: read"),
+    left("KIND", "Kind of the delegation: read or write"),
     right("AGE", "Time since it was granted"),
     right("RECALLED", "Time since it was recalled; - if it was not"),
 ];

@@ -386,7 +386,7 @@ mod tests {
                 Some("auto|0|SIZE") => format!("{}=64K", option.name),
                 Some("PATH") => format!("{}=/mnt", option.name),
                 Some("FLAVOUR[:FLAVOUR]...") => format!("{}=sys", option.name),
-                Some("off|read") => format!("{}=read", option.name),
+                Some("off|read|write") => format!("{}=read", option.name),
                 Some("strict|any") => format!("{}=strict", option.name),
                 Some("none:tls:mtls") => format!("{}=tls:mtls", option.name),
                 Some("sha256:DIGITS") => format!("{}=sha256:{}", option.name, "5a".repeat(32)),

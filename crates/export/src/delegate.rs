@@ -11,17 +11,21 @@ pub enum Delegate {
     Off,
     /// Those for reading.
     Read,
+    /// Those for reading, and for writing to whoever has the file to itself.
+    Write,
 }
 
 impl Delegate {
     /// Every value, and how it is written.
-    const NAMES: [(Self, &'static str); 2] = [(Self::Off, "off"), (Self::Read, "read")];
+    const NAMES: [(Self, &'static str); 3] =
+        [(Self::Off, "off"), (Self::Read, "read"), (Self::Write, "write")];
 
     /// As a number of its own.
     pub const fn number(self) -> u8 {
         match self {
             Self::Off => 0,
             Self::Read => 1,
+            Self::Write => 2,
         }
     }
 
@@ -29,6 +33,7 @@ impl Delegate {
     pub const fn from_number(number: u8) -> Self {
         match number {
             1 => Self::Read,
+            2 => Self::Write,
             _ => Self::Off,
         }
     }
@@ -40,7 +45,7 @@ pub struct DelegateError;
 
 impl fmt::Display for DelegateError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("off or read")
+        f.write_str("off, read or write")
     }
 }
 

@@ -48,6 +48,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 pub struct DelegationCounts {
     /// Now.
     pub held: u64,
+    /// Those of them that are for writing.
+    pub writing: u64,
     /// Now recalled.
     pub recalled: u64,
     /// Granted.

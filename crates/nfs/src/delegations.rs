@@ -1,5 +1,5 @@
-//! Delegations as seen by all protocol versions: recalling them before a file is changed, and reacting to local programs
-//! that access a delegated file.
+//! Delegations as seen by all protocol versions: recalling them before a file is changed or, if it is a write delegation, looked
+//! at, and reacting to local programs that access a delegated file.
 //!
 //! No call waits long for a client: a call that conflicts with delegations waits a moment a few times
 //! ([`delegation_progress`](crate::delegation_progress)) and is then answered NFS3ERR_JUKEBOX or NFS4ERR_DELAY.
@@ -14,9 +14,9 @@ use crate::v4::Ended;
 use crate::v4::callback::{CallbackAnswer, Operation, Recipient};
 use export::{ClientAccess, Delegate, Requester};
 use rpc::{Blocking, TransportSecurity};
-use state::v4::{DelegationRow, InTheWay, Recall};
+use state::v4::{DelegationKind, DelegationRow, InTheWay, Recall};
 use state::{FileKey, Now};
-use vfs::{Component, Fid, Name, Status};
+use vfs::{Component, Create, Fid, Name, SetAttr, Status};
 
 /// How often a call waits for returns.
 const WAITS: u32 = 4;
@@ -29,6 +29,12 @@ const LOOK_MS: u64 = 1000;
 /// Time after which a recall that has been tried for so long is sent again.
 fn again_after_ms(waited_ms: u64) -> u64 {
     waited_ms.clamp(AGAIN_MIN_MS, AGAIN_MAX_MS)
+}
+
+/// The object of this name in a directory.
+fn found_by_name(dir: &Object<'_>, name: &[u8]) -> Option<Fid> {
+    let name = Component::Name(Name::new(name).ok()?);
+    dir.backend().lookup(&dir.cx(), &dir.fid, name).ok().map(|found| found.node.fid)
 }
 
 impl Nfs {
@@ -66,6 +72,111 @@ impl Nfs {
         self.end_delegations_of_name(dir, name, client)
     }
 
+    /// Recalls the write delegation of a file of which a call is about to read data, or attributes that change as it is
+    /// written. Costs one load if there is none at all.
+    ///
+    /// # Errors
+    /// As [`Nfs::before_change`].
+    #[inline]
+    pub(crate) fn before_read(
+        &self,
+        file: &Object<'_>,
+        fid: &Fid,
+        client: Option<u64>,
+    ) -> vfs::Result<()> {
+        if !self.v4.state.any_write_delegations() {
+            return Ok(());
+        }
+        self.end_write_delegation(file, fid, client)
+    }
+
+    #[cold]
+    fn end_write_delegation(
+        &self,
+        file: &Object<'_>,
+        fid: &Fid,
+        client: Option<u64>,
+    ) -> vfs::Result<()> {
+        self.end_those(file, fid, &|now, key| self.v4.state.recall_for_read(now, key, client))
+    }
+
+    /// The same of the file of this name, if there is one.
+    ///
+    /// # Errors
+    /// As [`Nfs::before_change`].
+    #[inline]
+    pub(crate) fn before_read_of_name(&self, dir: &Object<'_>, name: &[u8]) -> vfs::Result<()> {
+        if !self.v4.state.any_write_delegations() {
+            return Ok(());
+        }
+        match found_by_name(dir, name) {
+            Some(fid) => self.end_write_delegation(dir, &fid, None),
+            None => Ok(()),
+        }
+    }
+
+    /// Recalls delegations of a file of this name, if there is one, that a CREATE of versions 2 and 3 would cut off, or tell the
+    /// attributes of.
+    ///
+    /// # Errors
+    /// As [`Nfs::before_change`].
+    pub(crate) fn before_create(
+        &self,
+        dir: &Object<'_>,
+        name: &[u8],
+        how: &vfs::Result<Create>,
+    ) -> vfs::Result<()> {
+        match how {
+            Ok(Create::Unchecked(SetAttr { size: Some(_), .. })) => {
+                self.before_change_of_name(dir, name, None)
+            }
+            Ok(Create::Unchecked(_)) => self.before_read_of_name(dir, name),
+            _ => Ok(()),
+        }
+    }
+
+    /// Recalls delegations before a client changes a file by an open of its own: as [`Nfs::before_change`], but its own
+    /// read delegation as well, whose lease would hold back the server.
+    ///
+    /// # Errors
+    /// As [`Nfs::before_change`].
+    #[cold]
+    pub(crate) fn before_own_change(
+        &self,
+        file: &Object<'_>,
+        fid: &Fid,
+        client: Option<u64>,
+    ) -> vfs::Result<()> {
+        self.end_those(file, fid, &|now, key| self.v4.state.recall_for_own_change(now, key, client))
+    }
+
+    /// To be called after a change without an open, which passes the lease of a write delegation: one that was granted since
+    /// the change was allowed is recalled.
+    ///
+    /// # Errors
+    /// [`Status::Jukebox`] if there is one: its client may not have seen the change, which is to be made again.
+    #[inline]
+    pub(crate) fn after_change(&self, file: &Object<'_>, fid: &Fid) -> vfs::Result<()> {
+        if !self.v4.state.any_write_delegations() {
+            return Ok(());
+        }
+        self.end_write_delegation(file, fid, None)
+    }
+
+    /// Whether another client has a write delegation of a file, so that the attributes that the server has may be old.
+    /// Costs one load if there is none at all.
+    #[inline]
+    pub(crate) fn is_written_by_other(
+        &self,
+        object: &Object<'_>,
+        fid: &Fid,
+        client: Option<u64>,
+    ) -> bool {
+        self.v4.state.any_write_delegations()
+            && file_key(object.export_id(), fid)
+                .is_some_and(|key| self.v4.state.is_written_by_other(&key, client))
+    }
+
     #[cold]
     fn end_delegations_of_name(
         &self,
@@ -73,11 +184,10 @@ impl Nfs {
         name: &[u8],
         client: Option<u64>,
     ) -> vfs::Result<()> {
-        let Ok(name) = Name::new(name) else { return Ok(()) };
-        match dir.backend().lookup(&dir.cx(), &dir.fid, Component::Name(name)) {
-            Ok(found) => self.end_delegations(dir, &found.node.fid, client),
+        match found_by_name(dir, name) {
+            Some(fid) => self.end_delegations(dir, &fid, client),
             // there is none, or the call itself fails so
-            Err(_) => Ok(()),
+            None => Ok(()),
         }
     }
 
@@ -92,11 +202,21 @@ impl Nfs {
         if file.check_writable().is_err() {
             return Ok(());
         }
+        self.end_those(file, fid, &|now, key| self.v4.state.recall_for_change(now, key, client))
+    }
+
+    /// Waits a little for the end of the delegations of a file that `recall` finds in the way.
+    fn end_those(
+        &self,
+        file: &Object<'_>,
+        fid: &Fid,
+        recall: &dyn Fn(Now, &FileKey) -> InTheWay,
+    ) -> vfs::Result<()> {
         let Some(key) = file_key(file.export_id(), fid) else { return Ok(()) };
         let blocking = file.blocking();
         for _ in 0..WAITS {
             let seen = self.delegations.returns();
-            match self.v4.state.recall_for_change(self.clock.now(), &key, client) {
+            match recall(self.clock.now(), &key) {
                 InTheWay::Nothing => return Ok(()),
                 InTheWay::Expired(clients) => {
                     if self.end_expired(blocking, &clients) != Ended::All {
@@ -188,7 +308,8 @@ impl Nfs {
         for (client, held) in self.v4.state.largest_holders() {
             let keep = u32::try_from(held / 2).unwrap_or(u32::MAX);
             let to = Recipient::Client(client);
-            self.v4.callbacks.call(to, Operation::RecallAny { keep }, Box::new(|_| ()));
+            let writing = self.v4.state.any_write_delegations();
+            self.v4.callbacks.call(to, Operation::RecallAny { keep, writing }, Box::new(|_| ()));
         }
     }
 
@@ -219,7 +340,10 @@ impl Nfs {
         match export.access_to_mount(&who) {
             ClientAccess::Allowed(rule) => {
                 let given = rule.options.delegations.unwrap_or_else(|| self.settings.delegations());
-                given != Delegate::Off
+                match row.kind {
+                    DelegationKind::Read => given != Delegate::Off,
+                    DelegationKind::Write => given == Delegate::Write,
+                }
             }
             ClientAccess::Unresolved => true,
             _ => false,
@@ -231,6 +355,7 @@ impl Nfs {
         let number = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
         DelegationCounts {
             held: number(self.v4.state.delegation_count()),
+            writing: number(self.v4.state.write_delegation_count()),
             recalled: number(self.v4.state.recalled_count()),
             revoked: self.v4.state.delegations_revoked(),
             ..self.delegations.counts()

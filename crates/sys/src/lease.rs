@@ -32,12 +32,30 @@ fn break_signal() -> libc::c_int {
     libc::SIGRTMIN().saturating_add(1)
 }
 
-/// Takes a read lease for an open file that is open for reading only; the thread of this number gets the signals.
-/// `false` if somebody has the file open for writing.
+/// Whom a lease holds back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Whoever opens the file for writing or truncates it (`F_RDLCK`); its holder has it open for reading only.
+    Writers,
+    /// Whoever opens it (`F_WRLCK`); its holder has it open once.
+    Everybody,
+}
+
+impl Kind {
+    const fn number(self) -> libc::c_int {
+        match self {
+            Self::Writers => libc::F_RDLCK,
+            Self::Everybody => libc::F_WRLCK,
+        }
+    }
+}
+
+/// Takes a lease for an open file; the thread of this number gets the signals. `false` if somebody has the file open whom
+/// it would hold back.
 ///
 /// # Errors
 /// `EACCES` for another's file without `CAP_LEASE`; `EINVAL` where the file system has no leases.
-pub fn take_read(fd: BorrowedFd<'_>, thread: i32) -> io::Result<bool> {
+pub fn take(fd: BorrowedFd<'_>, kind: Kind, thread: i32) -> io::Result<bool> {
     let owner = OwnerEx { kind: F_OWNER_TID, id: thread };
     // SAFETY: F_SETOWN_EX reads a struct f_owner_ex, which outlives the call.
     if unsafe { libc::fcntl(fd.as_raw_fd(), F_SETOWN_EX, std::ptr::from_ref(&owner)) } < 0 {
@@ -48,7 +66,7 @@ pub fn take_read(fd: BorrowedFd<'_>, thread: i32) -> io::Result<bool> {
         return Err(io::Error::last_os_error());
     }
     // SAFETY: F_SETLEASE takes a kind of lock.
-    if unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETLEASE, libc::F_RDLCK) } == 0 {
+    if unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETLEASE, kind.number()) } == 0 {
         return Ok(true);
     }
     let error = io::Error::last_os_error();
@@ -68,9 +86,9 @@ pub fn give_back(fd: BorrowedFd<'_>) -> io::Result<()> {
 }
 
 /// Whether a lease is whole: neither broken nor taken away.
-pub fn is_whole(fd: BorrowedFd<'_>) -> bool {
+pub fn is_whole(fd: BorrowedFd<'_>, kind: Kind) -> bool {
     // SAFETY: F_GETLEASE takes no argument.
-    unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_GETLEASE) == libc::F_RDLCK }
+    unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_GETLEASE) == kind.number() }
 }
 
 /// What a signal says.
@@ -120,7 +138,7 @@ impl BreakSignals {
         Ok(Self { queue, thread: rustix::thread::gettid().as_raw_nonzero().get() })
     }
 
-    /// The number of the thread, for [`take_read`].
+    /// The number of the thread, for [`take`].
     pub const fn thread(&self) -> i32 {
         self.thread
     }
@@ -216,7 +234,7 @@ pub fn break_time_s() -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::{BreakSignals, Broken, NameWatch, give_back, is_whole, take_read};
+    use super::{BreakSignals, Broken, Kind, NameWatch, give_back, is_whole, take};
     use std::fs::{File, OpenOptions};
     use std::os::fd::{AsFd, AsRawFd};
     use std::os::unix::fs::OpenOptionsExt;
@@ -234,21 +252,46 @@ mod tests {
             let signals = BreakSignals::take_over().unwrap();
             let writer = OpenOptions::new().write(true).open(&path).unwrap();
             let leased = File::open(&path).unwrap();
-            assert!(!take_read(leased.as_fd(), signals.thread()).unwrap(), "it is being written");
+            let take = || take(leased.as_fd(), Kind::Writers, signals.thread()).unwrap();
+            assert!(!take(), "it is being written");
             drop(writer);
-            assert!(take_read(leased.as_fd(), signals.thread()).unwrap());
+            assert!(take());
             let open_nonblocking = |write| {
                 let mut options = OpenOptions::new();
                 options.read(true).write(write).custom_flags(libc::O_NONBLOCK).open(&path)
             };
             open_nonblocking(false).unwrap();
-            assert_eq!((signals.next(), is_whole(leased.as_fd())), (None, true));
+            let is_whole = || is_whole(leased.as_fd(), Kind::Writers);
+            assert_eq!((signals.next(), is_whole()), (None, true));
             let refused = open_nonblocking(true).unwrap_err();
             assert_eq!(refused.kind(), std::io::ErrorKind::WouldBlock);
             assert_eq!(signals.next(), Some(Broken::Descriptor(leased.as_raw_fd())));
-            assert!(!is_whole(leased.as_fd()));
+            assert!(!is_whole());
             give_back(leased.as_fd()).unwrap();
             open_nonblocking(true).unwrap();
+        });
+    }
+
+    #[test]
+    fn a_lease_against_everybody_needs_the_only_open_file_and_is_broken_by_readers() {
+        on_a_thread(|| {
+            let dir = tempfile::tempdir().unwrap();
+            let path = dir.path().join("file");
+            File::create(&path).unwrap();
+            let signals = BreakSignals::take_over().unwrap();
+            let reader = File::open(&path).unwrap();
+            let leased = OpenOptions::new().read(true).write(true).open(&path).unwrap();
+            let copy = leased.try_clone().unwrap();
+            let take = || take(leased.as_fd(), Kind::Everybody, signals.thread()).unwrap();
+            assert!(!take(), "another reads it");
+            drop(reader);
+            assert!(take(), "a copy of the descriptor is the same open file");
+            let mut options = OpenOptions::new();
+            let refused = options.read(true).custom_flags(libc::O_NONBLOCK).open(&path);
+            assert_eq!(refused.unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
+            assert_eq!(signals.next(), Some(Broken::Descriptor(leased.as_raw_fd())));
+            assert!(!is_whole(leased.as_fd(), Kind::Everybody));
+            drop(copy);
         });
     }
 

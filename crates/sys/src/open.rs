@@ -201,6 +201,12 @@ pub fn clear_umask() {
     rustix::process::umask(Mode::empty());
 }
 
+/// Whether a descriptor is open for writing.
+pub fn writes(fd: BorrowedFd<'_>) -> bool {
+    let mode = rustix::fs::fcntl_getfl(fd).map(|flags| flags & OFlags::RWMODE);
+    mode.is_ok_and(|mode| mode != OFlags::RDONLY)
+}
+
 /// A second descriptor of the same open file.
 ///
 /// # Errors

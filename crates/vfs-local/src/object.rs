@@ -233,6 +233,9 @@ impl LocalFs {
 
     pub(crate) fn open_data(&self, fid: &Fid, file: &OpenFile, how: How) -> io::Result<OwnedFd> {
         self.identity.act_as_server()?;
+        if let Some(fd) = self.files.leases.sole_open_file(&self.key(fid))? {
+            return Ok(fd);
+        }
         self.files
             .open_with_retry(|| self.resolver.open_data(self.root.as_fd(), fid, file.path(), how))
     }

@@ -25,4 +25,18 @@ pub trait Leases: Send + Sync {
         fid: &Fid,
         on_break: LeaseBreakCallback,
     ) -> Result<Option<Kept>>;
+
+    /// The same against everybody who wants to open it at all: local programs wait; calls of this back end go on, with
+    /// the server's own open file. Whoever asks for attributes is not held back.
+    ///
+    /// `None`: somebody else has the file open, or data that was written to it is not on disk yet.
+    ///
+    /// # Errors
+    /// As [`Leases::hold_back_writers`].
+    fn hold_back_everybody(
+        &self,
+        cx: &Cx<'_>,
+        fid: &Fid,
+        on_break: LeaseBreakCallback,
+    ) -> Result<Option<Kept>>;
 }

@@ -75,6 +75,19 @@ def cut(state):
     assert not answer.strip(), answer
 
 
+def calls_so_far():
+    """How many calls of each operation the mount has made."""
+    counts, here = {}, False
+    for line in open("/proc/self/mountstats"):
+        if line.startswith("device "):
+            here = " mounted on /mnt/a " in line
+        elif here and line.startswith("\t") and ": " in line:
+            name, numbers = line.strip().split(": ", 1)
+            if name.isupper() and numbers.split()[0].isdigit():
+                counts[name] = int(numbers.split()[0])
+    return counts
+
+
 def opened(name):
     return os.open(name, os.O_RDWR | os.O_CREAT, 0o666)
 

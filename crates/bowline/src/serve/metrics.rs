@@ -380,6 +380,7 @@ fn delegations(out: &mut Exposition, parts: &ServerParts) {
     let counts = parts.nfs.delegation_counts();
     for (name, help, value) in [
         ("delegations", "Files that clients may take for unchanged.", counts.held),
+        ("delegations_writing", "Of these, those that the client may write.", counts.writing),
         ("delegations_recalled", "Of these, those that are being recalled.", counts.recalled),
     ] {
         out.family(name, Kind::Gauge, help);

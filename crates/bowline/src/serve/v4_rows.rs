@@ -3,7 +3,7 @@
 use super::lock_rows::{hex, share_text, text};
 use admin::api::{DelegationRow, OpenRow, SessionRow};
 use nfs::{DelegationView, Nfs, OpenView};
-use state::v4::{ClientRow, ClientState};
+use state::v4::{ClientRow, ClientState, DelegationKind};
 use std::collections::HashMap;
 use std::net::IpAddr;
 
@@ -100,6 +100,13 @@ pub fn opens(nfs: &Nfs) -> Vec<OpenRow> {
     nfs.v4_opens().iter().filter_map(row).collect()
 }
 
+const fn kind_text(kind: DelegationKind) -> &'static str {
+    match kind {
+        DelegationKind::Read => "read",
+        DelegationKind::Write => "write",
+    }
+}
+
 /// A row for each delegation.
 pub fn delegations(nfs: &Nfs) -> Vec<DelegationRow> {
     let clients = clients(nfs);
@@ -110,7 +117,7 @@ pub fn delegations(nfs: &Nfs) -> Vec<DelegationRow> {
             client: text(&client.owner),
             export: seen.export.clone().unwrap_or_default(),
             file: seen.path.clone().unwrap_or_else(|| hex(held.file.bytes())),
-            kind: "read".to_owned(),
+            kind: kind_text(held.kind).to_owned(),
             age_ms: held.age_ms,
             recalled_ms: held.recalled_ms,
         })

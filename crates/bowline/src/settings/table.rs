@@ -269,7 +269,7 @@ settings! {
     }
     delegations: Delegate {
         key: "delegations",
-        values: "off|read",
+        values: "off|read|write",
         default: Delegate::Read,
         default_text: None,
         apply: Some(|parts, delegate, _| { parts.nfs.set_delegations(*delegate); Ok(Vec::new()) }),
@@ -286,7 +286,13 @@ settings! {
                  just after it has happened, within milliseconds if they answer: switch it off where such a program and a \
                  client take turns and the client must see a file that was replaced at that very moment. Switch it off \
                  also where programs on this machine must never wait for clients, or where another program uses \
-                 leases. off recalls those that were granted.",
+                 leases. \
+                 With write, a client that opens a file for writing which nobody else has open also keeps what it writes, \
+                 and its locks, to itself until somebody else wants to open, read or lock the file or asks for its size or times: \
+                 the call waits until the client has returned the delegation, and so does a program on this machine \
+                 that opens the file. One that only asks for its attributes does not wait, and sees what the \
+                 client has sent. What a client has not sent when it is switched off, or when its delegation is taken from it, is lost. \
+                 off recalls those that were granted, read those for writing.",
     }
     nsm: NsmMode {
         key: "nsm",

@@ -327,16 +327,24 @@ fn locks_of_two_clients() {
 }
 
 /// Of versions 4.2, 4.1 and 3, and programs of the server's machine. `LOCK_SECONDS` for a longer free-for-all,
-/// `KC_KERNELS` for other kernels.
+/// `LOCK_DELEGATIONS=write` for write delegations as well, `KC_KERNELS` for other kernels.
 #[test]
 fn delegations_of_two_clients_beside_one_of_version_3() {
-    let kind = "ext4 --set delegations=read --set lease=5 --set grace=5";
+    let delegations = std::env::var("LOCK_DELEGATIONS").unwrap_or_else(|_| "read".to_owned());
+    let kind = &format!("ext4 --set delegations={delegations} --set lease=5 --set grace=5");
     let mounts =
         ["vers=4.2,", "vers=4.1,", ""].map(|version| version.to_owned() + "acdirmin=0,acdirmax=0");
     let seconds = std::env::var("LOCK_SECONDS").ok().and_then(|seconds| seconds.parse().ok());
     // at the end each client compares all files, which on a busy machine takes as long again
     let limit_s = 400 + 3 * seconds.unwrap_or(0);
     guests(3, kind, "delegations", &mounts.join("|"), limit_s);
+}
+
+/// A client of version 4.2 that writes, and one of version 3.
+#[test]
+fn write_delegations_of_a_client() {
+    let kind = "ext4 --set delegations=write --set lease=5 --set grace=5";
+    guests(2, kind, "write_delegations", "vers=4.2|acregmin=0,acdirmin=0", 240);
 }
 
 /// Fewer calls of a compiler that reads the same headers again. `LOCK_WORKS` for other programs.

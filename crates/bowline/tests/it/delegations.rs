@@ -21,23 +21,24 @@ use tempfile::TempDir;
 use xdr::Reader;
 
 /// `OPEN4_SHARE_ACCESS_READ` and `_WRITE`, and `_WANT_READ_DELEG`.
-const READ: u32 = 1;
-const WRITE: u32 = 2;
+pub const READ: u32 = 1;
+pub const WRITE: u32 = 2;
 const WANT_READ: u32 = 0x100;
 const OPEN_DELEGATE_READ: u32 = 1;
+pub const OPEN_DELEGATE_WRITE: u32 = 2;
 
-struct Rig {
+pub struct Rig {
     _dir: TempDir,
-    path: PathBuf,
-    server: Server,
+    pub path: PathBuf,
+    pub server: Server,
 }
 
 /// A server with one export, `e`, that holds `file`.
-fn rig(setting: &str) -> Rig {
+pub fn rig(setting: &str) -> Rig {
     rig_with(&["--set", setting])
 }
 
-fn rig_with(args: &[&str]) -> Rig {
+pub fn rig_with(args: &[&str]) -> Rig {
     let dir = tempfile::tempdir().unwrap();
     std::fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o777)).unwrap();
     let path = dir.path().join("file");
@@ -49,35 +50,38 @@ fn rig_with(args: &[&str]) -> Rig {
 }
 
 /// A client with a session for callbacks.
-struct Machine {
-    client: Client,
-    session: Session,
-    seen: Receiver<Callback>,
+pub struct Machine {
+    pub client: Client,
+    pub session: Session,
+    pub seen: Receiver<Callback>,
 }
 
 /// What OPEN gave.
-struct Opened {
-    handle: Vec<u8>,
-    delegation: Option<Stateid4>,
+pub struct Opened {
+    pub handle: Vec<u8>,
+    pub open: Stateid4,
+    /// `OPEN_DELEGATE_*`.
+    pub kind: u32,
+    pub delegation: Option<Stateid4>,
     /// The delegation is to be returned at once.
-    recalled: bool,
+    pub recalled: bool,
 }
 
 impl Machine {
-    fn new(server: &Server, name: &[u8]) -> Self {
+    pub fn new(server: &Server, name: &[u8]) -> Self {
         let mut client = connected(server);
         let seen = watch(&mut client, fine);
         let session = client.open_session_with_callbacks(name, (4, 4)).unwrap();
         Self { client, session, seen }
     }
 
-    fn open(&mut self, access: u32, claim: OpenClaim4<'_>) -> Result<Opened, Nfsstat4> {
+    pub fn open(&mut self, access: u32, claim: OpenClaim4<'_>) -> Result<Opened, Nfsstat4> {
         let at = Operations::new().bare(op::PUTROOTFH).with(op::LOOKUP, &Bytes::<255>(b"e"));
         self.open_at(at, &[op::PUTROOTFH, op::LOOKUP], access, claim)
     }
 
     /// Opens what is current after these operations, or a name in it.
-    fn open_at(
+    pub fn open_at(
         &mut self,
         before: Operations,
         numbers: &[u32],
@@ -103,16 +107,21 @@ impl Machine {
             succeeded(&mut r, *number).unwrap();
         }
         succeeded(&mut r, op::OPEN).unwrap();
-        let _open: Stateid4 = r.get().unwrap();
+        let open: Stateid4 = r.get().unwrap();
         r.opaque_fixed(20).unwrap();
         r.u32().unwrap();
         let _set: Bitmap4 = r.get().unwrap();
         let mut recalled = false;
-        let delegation = match r.u32().unwrap() {
+        let kind = r.u32().unwrap();
+        let delegation = match kind {
             0 => None,
-            OPEN_DELEGATE_READ => {
+            OPEN_DELEGATE_READ | OPEN_DELEGATE_WRITE => {
                 let stateid = r.get().unwrap();
                 recalled = r.u32().unwrap() != 0;
+                if kind == OPEN_DELEGATE_WRITE {
+                    // no blocks are reserved for what the client has not sent
+                    assert_eq!(r.words().unwrap(), [2, 0, 1]);
+                }
                 // nobody is named who need not ask
                 assert_eq!(r.words().unwrap(), [0, 0, 0, 0]);
                 Some(stateid)
@@ -127,7 +136,7 @@ impl Machine {
             other => panic!("a delegation of type {other}"),
         };
         succeeded(&mut r, op::GETFH).unwrap();
-        Ok(Opened { handle: r.opaque(128).unwrap().to_vec(), delegation, recalled })
+        Ok(Opened { handle: r.opaque(128).unwrap().to_vec(), open, kind, delegation, recalled })
     }
 
     fn open_name(&mut self, access: u32) -> Result<Opened, Nfsstat4> {
@@ -142,7 +151,7 @@ impl Machine {
     }
 
     /// Waits until this delegation is recalled.
-    fn recalled(&mut self, handle: &[u8], delegation: Stateid4) {
+    pub fn recalled(&mut self, handle: &[u8], delegation: Stateid4) {
         let called = next(&mut self.client, &self.seen);
         assert_eq!(called.operation, cb_op::RECALL);
         let mut r = Reader::new(&called.args);
@@ -156,13 +165,13 @@ impl Machine {
         Reader::new(&called.args).get::<CbRecallArgs<'_>>().unwrap().stateid
     }
 
-    fn with_stateid(&mut self, number: u32, handle: &[u8], stateid: Stateid4) -> Nfsstat4 {
+    pub fn with_stateid(&mut self, number: u32, handle: &[u8], stateid: Stateid4) -> Nfsstat4 {
         let operations = Operations::new().at(handle).with(number, &stateid);
         let reply = self.client.compound(&mut self.session, &operations).unwrap();
         Reader::new(reply.body()).get().unwrap()
     }
 
-    fn give_back(&mut self, handle: &[u8], delegation: Stateid4) {
+    pub fn give_back(&mut self, handle: &[u8], delegation: Stateid4) {
         assert_eq!(self.with_stateid(op::DELEGRETURN, handle, delegation), Nfsstat4::Ok);
     }
 }

@@ -52,3 +52,4 @@ mod state_kills;
 mod status_monitor;
 mod tcp_buffers;
 mod tls;
+mod write_delegations;

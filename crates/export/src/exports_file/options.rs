@@ -360,11 +360,11 @@ pub const EXPORT_OPTIONS: [ExportOption; 44] = [
         },
     ),
     valued(
-        ("delegations", "off|read"),
+        ("delegations", "off|read|write"),
         "Which delegations clients of version 4 get here, whatever the setting delegations says (bowline-settings(7))",
         |set, value| {
             let wanted = std::str::from_utf8(value).ok().and_then(|word| word.parse().ok());
-            set.options.delegations = Some(wanted.ok_or("write off or read")?);
+            set.options.delegations = Some(wanted.ok_or("write off, read or write")?);
             Ok(None)
         },
     ),

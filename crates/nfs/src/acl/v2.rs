@@ -16,7 +16,10 @@ pub(super) fn getacl(
     reply: &mut Writer,
 ) -> Result<(), Fault> {
     let a: GetAcl2Args = arguments(args)?;
-    let found = nfs.on_object_v2(call, &a.handle, |object| Lists::of(object, a.mask));
+    let found = nfs.on_object_v2(call, &a.handle, |object| {
+        nfs.before_read(object, &object.fid, None)?;
+        Lists::of(object, a.mask)
+    });
     let answer = found
         .as_ref()
         .map(|lists| GetAcl2Ok { attr: attr::fattr2(&lists.attr), acl: lists.sec_attr() });
@@ -44,7 +47,11 @@ pub(super) fn getattr(
     reply: &mut Writer,
 ) -> Result<(), Fault> {
     serve(nfs, call, args, reply, |nfs, call, handle: Fh2| {
-        nfs.on_object_v2(call, &handle, verbs::getattr).map(|found| attr::fattr2(&found))
+        let found = nfs.on_object_v2(call, &handle, |object| {
+            nfs.before_read(object, &object.fid, None)?;
+            verbs::getattr(object)
+        });
+        found.map(|found| attr::fattr2(&found))
     })
 }
 
@@ -57,8 +64,10 @@ pub(super) fn access(
 ) -> Result<(), Fault> {
     serve(nfs, call, args, reply, |nfs, call, a: Access2Args| {
         let asked = AccessMask(a.access);
-        let (granted, found) =
-            nfs.on_object_v2(call, &a.handle, |object| verbs::access(object, asked))?;
+        let (granted, found) = nfs.on_object_v2(call, &a.handle, |object| {
+            nfs.before_read(object, &object.fid, None)?;
+            verbs::access(object, asked)
+        })?;
         Ok(Access2Ok { attr: attr::fattr2(&found), access: granted.0 })
     })
 }

@@ -16,7 +16,10 @@ pub(super) fn getacl(
     reply: &mut Writer,
 ) -> Result<(), Fault> {
     let a: GetAcl3Args<'_> = arguments(args)?;
-    let found = nfs.on_object_v3(call, a.handle.0, |object| Lists::of(object, a.mask));
+    let found = nfs.on_object_v3(call, a.handle.0, |object| {
+        nfs.before_read(object, &object.fid, None)?;
+        Lists::of(object, a.mask)
+    });
     let result = match &found {
         Ok(lists) => {
             Res::Ok(GetAcl3Ok { attr: Some(attr::fattr3(&lists.attr)), acl: lists.sec_attr() })

@@ -139,6 +139,9 @@ impl Nlm {
         if write && self.nfs.v4.state.any_delegations() {
             let object = file.object.as_object(caller.blocking());
             self.nfs.before_change(&object, &object.fid, None).map_err(status::of)?;
+        } else if self.nfs.v4.state.any_write_delegations() {
+            let object = file.object.as_object(caller.blocking());
+            self.nfs.before_read(&object, &object.fid, None).map_err(status::of)?;
         }
         Ok(file)
     }

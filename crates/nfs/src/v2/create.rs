@@ -21,6 +21,7 @@ pub(super) fn create(
             let new = match attr::special(&a.set)? {
                 None => {
                     let how = set.map(Create::Unchecked);
+                    nfs.before_create(dir, name, &how)?;
                     denial.check_create(nfs, dir, name, &how)?;
                     verbs::create(dir, name, how)?
                 }

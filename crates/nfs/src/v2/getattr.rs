@@ -13,7 +13,10 @@ pub(super) fn getattr(
     reply: &mut Writer,
 ) -> Result<(), Fault> {
     serve(nfs, call, args, reply, |nfs, call, file: Fh2| {
-        let found = nfs.on_object_v2(call, &file, verbs::getattr)?;
+        let found = nfs.on_object_v2(call, &file, |object| {
+            nfs.before_read(object, &object.fid, None)?;
+            verbs::getattr(object)
+        })?;
         Ok(attr::fattr2(&found))
     })
 }

@@ -18,6 +18,7 @@ pub(super) fn lookup(
         let handle = nfs.long(&a.dir)?;
         let caller = Caller::new(&nfs.exports, call);
         let dir = caller.open(handle.bytes())?;
+        nfs.before_read_of_name(&dir, a.name.0)?;
         let (found, Found { node, .. }) = verbs::lookup_crossing(&caller, &dir, a.name.0)?;
         Ok(DirOpOk2 { file: nfs.short(&found), attr: attr::fattr2(&node.attr) })
     })

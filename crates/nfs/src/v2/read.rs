@@ -28,6 +28,7 @@ pub(super) fn read(
     reply.advance(HEAD);
     let denial = ShareDenial::of(nfs, call);
     let read = nfs.on_object_v2(call, &a.file, |file| {
+        nfs.before_read(file, &file.fid, None)?;
         denial.check(nfs, file, ShareBits::READ)?;
         verbs::read(file, &request, |count| reply.try_space(count))
     });

@@ -18,7 +18,9 @@ pub(super) fn access(
     let mask = AccessMask(a.access);
     let checked = nfs.on_object_v3(call, a.object.0, |object| {
         let (granted, found) = verbs::access(object, mask)?;
-        let done = AccessOk { attr: Some(attr::fattr3(&found)), access: granted.0 };
+        let is_old = nfs.is_written_by_other(object, &object.fid, None);
+        let attr = (!is_old).then(|| attr::fattr3(&found));
+        let done = AccessOk { attr, access: granted.0 };
         reply.put(&Res::<_, Option<Fattr3>>::Ok(done));
         Ok(())
     });

@@ -22,6 +22,7 @@ pub(super) fn create(
     };
     let (denial, name) = (ShareDenial::of(nfs, call), a.place.name.0);
     create_object(nfs, call, reply, a.place.dir.0, |dir| {
+        nfs.before_create(dir, name, &how)?;
         denial.check_create(nfs, dir, name, &how)?;
         verbs::create(dir, name, how)
     })

@@ -14,6 +14,7 @@ pub(super) fn getattr(
 ) -> Result<(), Fault> {
     let object: Fh<'_> = arguments(args)?;
     let found = nfs.on_object(call, object.0, |object| {
+        nfs.before_read(object, &object.fid, None)?;
         reply.put(&Res::<_, NoBody>::Ok(attr::fattr3(&verbs::getattr(object)?)));
         Ok(())
     });

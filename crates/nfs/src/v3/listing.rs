@@ -18,7 +18,7 @@ use export::JunctionNames;
 use proto::nfs3::{COOKIEVERFSIZE, Entry3, FATTR3_LEN, Nfsstat3, NoBody, WholeEntryPlus3};
 use rpc::{Call, Copied, Fault};
 use std::ops::ControlFlow;
-use vfs::{DirEntry, ListArgs, Node, Status, Want};
+use vfs::{DirEntry, Fid, ListArgs, Node, Status, Want};
 use xdr::{Mark, Writer, hyper};
 
 /// Attributes with their boolean, and the cookie verifier: what comes before the entries, after
@@ -52,6 +52,8 @@ struct List<'w> {
     room: usize,
     info_room: usize,
     plus: bool,
+    /// The server, if there are write delegations.
+    delegated: Option<&'w Nfs>,
     has_entries: bool,
 }
 
@@ -63,12 +65,19 @@ impl List<'_> {
             return ControlFlow::Break(());
         }
         match entry.node {
-            Some(node) if self.plus => self.append_whole(dir, entry, node)?,
+            Some(node) if self.plus && !self.is_written_by_other(dir, &node.fid) => {
+                self.append_whole(dir, entry, node)?;
+            }
             _ => self.append_name(entry)?,
         }
         self.info_room = self.info_room.saturating_sub(info);
         self.has_entries = true;
         ControlFlow::Continue(())
+    }
+
+    /// Whether a client has a write delegation of a file, of which neither attributes nor handle are told then.
+    fn is_written_by_other(&self, dir: &Object<'_>, fid: &Fid) -> bool {
+        self.delegated.is_some_and(|nfs| nfs.is_written_by_other(dir, fid, None))
     }
 
     /// Appends an entry with attributes and handle.
@@ -154,6 +163,7 @@ pub(super) fn list(
         room: most.saturating_sub(HEAD + TAIL),
         info_room: request.max_info as usize,
         plus: request.plus,
+        delegated: nfs.v4.state.any_write_delegations().then_some(nfs),
         has_entries: false,
     };
     let args = ListArgs {

@@ -23,10 +23,25 @@ pub(super) fn lookup(
             return Ok(());
         }
         let found = verbs::lookup(dir, a.name.0)?;
-        put_found(reply, &dir.seal(&found.node.fid), &found);
+        let handle = dir.seal(&found.node.fid);
+        if nfs.is_written_by_other(dir, &found.node.fid, None) {
+            put_without_attr(reply, &handle, &found);
+        } else {
+            put_found(reply, &handle, &found);
+        }
         Ok(())
     });
     finish_encoded(call, reply, found.map_err(|failed| failed.post_op::<LookupOk<'_>>()))
+}
+
+/// The client asks for the attributes if it needs them: another client has a write delegation of the file.
+#[cold]
+fn put_without_attr(reply: &mut Writer, handle: &Handle, found: &Found) {
+    reply.put(&Res::<_, Option<Fattr3>>::Ok(LookupOk {
+        object: Bytes(handle.bytes()),
+        attr: None,
+        dir: Some(attr::fattr3(&found.dir)),
+    }));
 }
 
 #[inline]

@@ -32,6 +32,7 @@ pub(super) fn read(
     reply.advance(HEAD);
     let denial = ShareDenial::of(nfs, call);
     let read = nfs.on_object_v3(call, a.file.0, |file| {
+        nfs.before_read(file, &file.fid, None)?;
         denial.check(nfs, file, ShareBits::READ)?;
         verbs::read(file, &request, |count| reply.try_space(count))
     });

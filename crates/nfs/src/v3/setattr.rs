@@ -24,7 +24,10 @@ pub(super) fn setattr(
     let changed = nfs.on_object_v3(call, a.object.0, |object| {
         nfs.before_change(object, &object.fid, None)?;
         denial.check_set(nfs, object, &set)?;
-        verbs::setattr(object, set, guard, &audit)
+        let change = verbs::setattr(object, set, guard, &audit)?;
+        // it is not made again: with a guard it would fail
+        let _recalled = nfs.after_change(object, &object.fid);
+        Ok(change)
     });
     let result = match changed {
         Ok(change) => Res::Ok(attr::wcc(&change)),

@@ -47,7 +47,12 @@ pub(super) fn write(
     let written = nfs.on_object_v3(call, a.file.0, |file| {
         nfs.before_change(file, &file.fid, None)?;
         denial.check(nfs, file, ShareBits::WRITE)?;
-        verbs::write(file, a.offset, data, stable)
+        let written = verbs::write(file, a.offset, data, stable);
+        // the result is not moved for it
+        if written.is_ok() {
+            nfs.after_change(file, &file.fid)?;
+        }
+        written
     });
     answer(call, reply, &written)
 }
@@ -157,7 +162,12 @@ impl WriteFile {
         let denial = ShareDenial::for_client(&self.nfs, self.peer.addr.ip());
         let checked = self.nfs.before_change(&object, &object.fid, None);
         let checked = checked.and_then(|()| denial.check(&self.nfs, &object, ShareBits::WRITE));
-        checked.and_then(|()| work(&object)).map_err(|status| Failed::on(&object, status))
+        let done = checked.and_then(|()| {
+            let done = work(&object)?;
+            self.nfs.after_change(&object, &object.fid)?;
+            Ok(done)
+        });
+        done.map_err(|status| Failed::on(&object, status))
     }
 }
 

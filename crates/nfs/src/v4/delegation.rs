@@ -1,8 +1,17 @@
-//! The delegation part of OPEN's result (RFC 8881 §10.4, §18.16.3), and DELEGRETURN (§18.6).
+//! The delegation part of OPEN's result (RFC 8881 §10.4, §18.16.3), DELEGRETURN (§18.6), and what delegations of others
+//! mean for attributes.
 //!
-//! A read delegation is granted with an OPEN for reading, if local programs can be held back from the file and nobody has
-//! locked it: its holder may keep read locks to itself. One that is reclaimed after the server's restart is granted as
-//! recalled already: changes by local programs while the server was down are unknown.
+//! A read delegation is granted with an OPEN for reading, a write delegation with one for writing of a file that nobody else
+//! has open, if local programs can be held back from the file and nobody has locked it: its holder may keep locks to
+//! itself. One that is reclaimed after the server's restart is granted as recalled already: what local programs have done
+//! while the server was down is unknown.
+//!
+//! What the holder of a write delegation has written and not sent is not known here. Whoever asks for attributes that show
+//! it has the delegation recalled: CB_GETATTR (§20.1) would tell the size and that something has changed, but not the times
+//! that versions 2 and 3 go by, and its answer may be old when the data is read.
+//!
+//! Nothing is reserved for what a holder has not sent (`space_limit`): it sends everything when a program closes the file, which
+//! then hears of a full disk, and whose data others find.
 
 use super::frame::{Frame, file_key, stateid_of, wire_stateid};
 use super::lookup;
@@ -10,8 +19,8 @@ use super::status::Failed;
 use crate::object::Object;
 use crate::verbs;
 use export::Delegate;
-use proto::nfs4::{Nfsstat4, OpenClaim4, Stateid4, op, share};
-use state::v4::{InTheWay, NotDelegated, Stateid, StateidError};
+use proto::nfs4::{Bitmap4, Nfsstat4, OpenClaim4, Stateid4, attr as a, op, share};
+use state::v4::{DelegationKind, InTheWay, NotDelegated, Stateid, StateidError};
 use state::{FileKey, ShareBits, ShareMode};
 use std::any::Any;
 use std::sync::Arc;
@@ -22,14 +31,26 @@ use xdr::{Reader, Writer};
 /// `OPEN_DELEGATE_*`.
 const NONE: u32 = 0;
 const READ: u32 = 1;
+const WRITE: u32 = 2;
 const NONE_EXT: u32 = 3;
 /// `WND4_*`: why there is none.
 const NOT_WANTED: u32 = 0;
 const CONTENTION: u32 = 1;
 const RESOURCE: u32 = 2;
 const CANCELLED: u32 = 7;
+/// `NFS_LIMIT_BLOCKS`: a bound of the data that the client has not sent.
+const LIMIT_BLOCKS: u32 = 2;
 /// Bytes of the longest `open_delegation4` that is sent.
-pub(super) const DELEGATION_BYTES: u32 = 4 + 16 + 4 + 4 * 4;
+pub(super) const DELEGATION_BYTES: u32 = 4 + 16 + 4 + 3 * 4 + 4 * 4;
+/// The attributes that show what the holder of a write delegation has done.
+pub(super) const SHOW_WRITES: Bitmap4 = Bitmap4::of(&[
+    a::CHANGE,
+    a::SIZE,
+    a::SPACE_USED,
+    a::TIME_ACCESS,
+    a::TIME_METADATA,
+    a::TIME_MODIFY,
+]);
 
 /// A name by which a file was opened, and the directory.
 pub(super) type OpenedName<'a> = (&'a Object<'a>, &'a [u8]);
@@ -42,23 +63,34 @@ pub(super) fn put(
     reply: &mut Writer,
 ) -> bool {
     let want = share_access & share::WANT_MASK;
-    let granted = match want {
-        share::WANT_NO_DELEG | share::WANT_CANCEL => Err(NotDelegated::Resource),
-        _ if mode.access == ShareBits::READ => grant(frame, name),
-        _ => Err(NotDelegated::Resource),
+    let kind = match mode.access {
+        ShareBits::READ => DelegationKind::Read,
+        _ => DelegationKind::Write,
+    };
+    let granted = match (want, kind) {
+        (share::WANT_NO_DELEG | share::WANT_CANCEL, _)
+        | (share::WANT_READ_DELEG, DelegationKind::Write) => Err(NotDelegated::Resource),
+        _ => grant(frame, kind, name),
     };
     match granted {
-        Ok(stateid) => put_read(stateid, false, reply),
+        Ok(stateid) => put_granted(kind, stateid, false, reply),
         Err(why) => put_why(want, why, reply),
     }
     granted.is_ok()
 }
 
-/// Appends a read delegation (`open_read_delegation4`).
-fn put_read(stateid: Stateid, recalled: bool, reply: &mut Writer) {
-    reply.u32(READ);
+/// Appends a delegation (`open_read_delegation4`, `open_write_delegation4`).
+fn put_granted(kind: DelegationKind, stateid: Stateid, recalled: bool, reply: &mut Writer) {
+    reply.u32(match kind {
+        DelegationKind::Read => READ,
+        DelegationKind::Write => WRITE,
+    });
     reply.put(&wire_stateid(stateid));
     reply.bool(recalled);
+    if kind == DelegationKind::Write {
+        // no blocks, of whatever length
+        reply.words([LIMIT_BLOCKS, 0, 1]);
+    }
     // the client asks itself who may do what (ALLOW, no flags, nothing, nobody)
     reply.words([0, 0, 0, 0]);
 }
@@ -71,21 +103,26 @@ pub(super) fn put_reclaimed(
     share_access: u32,
     reply: &mut Writer,
 ) -> bool {
-    let reclaimed = if had == READ { reclaim(frame) } else { Err(NotDelegated::Resource) };
+    let kind = match had {
+        READ => Some(DelegationKind::Read),
+        WRITE => Some(DelegationKind::Write),
+        _ => None,
+    };
+    let reclaimed = kind.and_then(|kind| Some((kind, reclaim(frame, kind).ok()?)));
     match reclaimed {
-        Ok(stateid) => put_read(stateid, true, reply),
-        Err(_) => put_none(share_access, reply),
+        Some((kind, stateid)) => put_granted(kind, stateid, true, reply),
+        None => put_none(share_access, reply),
     }
-    reclaimed.is_ok()
+    reclaimed.is_some()
 }
 
-fn reclaim(frame: &Frame<'_>) -> Result<Stateid, NotDelegated> {
+fn reclaim(frame: &Frame<'_>, kind: DelegationKind) -> Result<Stateid, NotDelegated> {
     let resource = |_| NotDelegated::Resource;
     let (nfs, session) = (frame.nfs, frame.session().map_err(resource)?);
     let (object, key) = (frame.object().map_err(resource)?, frame.file_key().map_err(resource)?);
     let handle = object.seal(&object.fid);
     let file = (&key, handle.bytes());
-    let stateid = nfs.v4.state.reclaim_delegation(frame.now, session, file)?;
+    let stateid = nfs.v4.state.reclaim_delegation(frame.now, session, kind, file)?;
     nfs.delegations.note_granted();
     // the keeper looks after it until it is returned
     nfs.delegations.wake();
@@ -108,38 +145,46 @@ fn put_why(want: u32, why: NotDelegated, reply: &mut Writer) {
     }
 }
 
-/// Recalls the delegation of whoever has opened the file for writing: the server's own writes would break its lease.
+/// Recalls the read delegation of whoever has opened the file for writing: the server's own writes would break its lease.
 pub(super) fn recall_own(frame: &Frame<'_>, mode: ShareMode) -> Result<(), Failed> {
     let state = &frame.v4().state;
     if mode.access == ShareBits::READ || !state.any_delegations() {
         return Ok(());
     }
     if let InTheWay::Recalled(recalls) =
-        state.recall_for_change(frame.now, &frame.file_key()?, None)
+        state.recall_for_own_change(frame.now, &frame.file_key()?, frame.client_id())
     {
         frame.nfs.recall(&recalls);
     }
     Ok(())
 }
 
-/// Gives the session's client a read delegation of the current file, which it opened by `name`.
-fn grant(frame: &Frame<'_>, name: Option<OpenedName<'_>>) -> Result<Stateid, NotDelegated> {
+/// Gives the session's client a delegation of the current file, which it opened by `name`.
+fn grant(
+    frame: &Frame<'_>,
+    kind: DelegationKind,
+    name: Option<OpenedName<'_>>,
+) -> Result<Stateid, NotDelegated> {
     let resource = |_| NotDelegated::Resource;
     let (nfs, session) = (frame.nfs, frame.session().map_err(resource)?);
     let object = frame.object().map_err(resource)?;
     let given = object.delegations().unwrap_or_else(|| nfs.settings.delegations());
-    if given == Delegate::Off || !session.has_callbacks() {
+    let is_given = match kind {
+        DelegationKind::Read => given != Delegate::Off,
+        DelegationKind::Write => given == Delegate::Write,
+    };
+    if !is_given || !session.has_callbacks() {
         return Err(NotDelegated::Resource);
     }
     let key = frame.file_key().map_err(resource)?;
     let state = &frame.v4().state;
     let disturbed = Arc::new(AtomicBool::new(false));
-    let guard = match state.may_delegate(frame.now, session, &key)? {
-        true => Some(hold_back(frame, object, key, &disturbed)?),
+    let guard = match state.may_delegate(frame.now, session, kind, &key)? {
+        true => Some(hold_back(frame, object, (kind, key), &disturbed)?),
         false => None,
     };
     let handle = object.seal(&object.fid);
-    let stateid = state.delegate(frame.now, session, (&key, handle.bytes()), guard)?;
+    let stateid = state.delegate(frame.now, session, kind, (&key, handle.bytes()), guard)?;
     // whoever locks the file from now on has delegations recalled first; of what a local program did to the name before
     // the file was watched nobody tells, and the client would go on by that name
     let is_locked = nfs.lock_manager().is_some_and(|locks| locks.is_locked(&key));
@@ -167,7 +212,7 @@ fn grant(frame: &Frame<'_>, name: Option<OpenedName<'_>>) -> Result<Stateid, Not
 fn hold_back(
     frame: &Frame<'_>,
     object: &Object<'_>,
-    key: FileKey,
+    (kind, key): (DelegationKind, FileKey),
     disturbed: &Arc<AtomicBool>,
 ) -> Result<Box<dyn Any + Send + Sync>, NotDelegated> {
     let leases = object.backend().leases().ok_or(NotDelegated::Resource)?;
@@ -178,7 +223,11 @@ fn hold_back(
     };
     let disturbed = Arc::clone(disturbed);
     let called = frame.nfs.delegations.disturbed(key, move || disturbed.store(true, SeqCst));
-    match leases.hold_back_writers(&object.cx(), &object.fid, called) {
+    let lease = match kind {
+        DelegationKind::Read => leases.hold_back_writers(&object.cx(), &object.fid, called),
+        DelegationKind::Write => leases.hold_back_everybody(&object.cx(), &object.fid, called),
+    };
+    match lease {
         Ok(Some(lease)) => Ok(Box::new((lease, file))),
         Ok(None) => Err(NotDelegated::Contention),
         Err(Status::Jukebox) => {
@@ -203,7 +252,8 @@ pub(super) fn check_claim(
     let key = file_key(file.export().id.0, &file.fid).ok_or(Nfsstat4::ServerFault)?;
     let client = frame.session()?.client_id();
     let stateid = stateid_of(frame.named_stateid(stateid)?);
-    Ok(frame.reading.check_delegation(client, stateid, Some(&key))?)
+    frame.reading.check_delegation(client, stateid, Some(&key))?;
+    Ok(())
 }
 
 /// The same of a name (CLAIM_DELEGATE_CUR).
@@ -218,7 +268,8 @@ pub(super) fn check_claim_of_name(
     check_claim(frame, stateid, &file)
 }
 
-/// What a delegation gives the right to, that a stateid names which is no open's: to read, as the caller's user.
+/// What a delegation gives the right to, that a stateid names which is no open's: to read or also to write, as the caller's
+/// user.
 pub(super) fn check_right(
     frame: &Frame<'_>,
     stateid: Stateid4,
@@ -226,8 +277,23 @@ pub(super) fn check_right(
     access: ShareBits,
 ) -> Result<(), Failed> {
     let client = frame.session()?.client_id();
-    frame.reading.check_delegation(client, stateid_of(stateid), Some(file))?;
-    if access == ShareBits::READ { Ok(()) } else { Err(StateidError::OpenMode.into()) }
+    let kind = frame.reading.check_delegation(client, stateid_of(stateid), Some(file))?;
+    match kind {
+        DelegationKind::Read if access != ShareBits::READ => Err(StateidError::OpenMode.into()),
+        DelegationKind::Read | DelegationKind::Write => Ok(()),
+    }
+}
+
+/// Has another client's write delegation recalled before these attributes of the current object are read; what was fetched
+/// of them does not count then.
+#[cold]
+pub(super) fn before_attrs(frame: &mut Frame<'_>, asked: &Bitmap4) -> Result<(), Failed> {
+    if asked.meets(&SHOW_WRITES) {
+        let object = frame.object()?;
+        frame.nfs.before_read(object, &object.fid, frame.client_id())?;
+        frame.fetched = None;
+    }
+    Ok(())
 }
 
 /// Refuses attributes (NFS4ERR_ACCESS) in front of a DELEGRETURN of what the client has lost: by a revocation, or by the end
@@ -249,7 +315,7 @@ fn check_held(frame: &Frame<'_>, rest: &mut Reader<'_>) -> Result<(), Failed> {
     let stateid = stateid_of(frame.named_stateid(rest.get()?)?);
     let (file, client) = (frame.file_key()?, frame.session()?.client_id());
     let held = frame.reading.check_delegation(client, stateid, Some(&file));
-    held.map_err(|_| Nfsstat4::Access.into())
+    held.map(drop).map_err(|_| Nfsstat4::Access.into())
 }
 
 pub(super) fn delegreturn<'f>(

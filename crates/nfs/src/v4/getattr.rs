@@ -18,6 +18,9 @@ pub(super) fn getattr<'f>(
     let GetattrArgs { attrs } = args.get()?;
     attr::check_readable(&attrs)?;
     delegation::check_not_lost(frame, args.rest())?;
+    if frame.nfs.v4.state.any_write_delegations() {
+        delegation::before_attrs(frame, &attrs)?;
+    }
     let object = frame.object()?;
     if object.is_absent() {
         return absent::put(frame, object, &attrs, reply);

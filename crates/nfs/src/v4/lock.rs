@@ -134,6 +134,9 @@ pub(super) fn lockt<'f>(
     let a: LocktArgs<'f> = args.get()?;
     current_file(frame)?;
     let (range, mode) = (range(a.offset, a.length)?, mode(a.kind));
+    // whoever writes may keep locks to itself
+    let object = frame.object()?;
+    frame.nfs.before_read(object, &object.fid, frame.client_id())?;
     let manager = manager(frame)?;
     let (host, client) = host(frame, &manager)?;
     let who = Who::V4 { host, client, owner: a.owner.owner.0 };

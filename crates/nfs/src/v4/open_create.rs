@@ -136,8 +136,11 @@ fn open_there<'f>(
     size: Option<u64>,
 ) -> Result<OpenedFile, Failed> {
     if size == Some(0) {
-        // the client's own as well: its lease would be in the way
-        frame.nfs.before_change(file, &file.fid, None)?;
+        // the client's own for reading as well: its lease would be in the way
+        if frame.nfs.v4.state.any_delegations() {
+            file.check_writable()?;
+            frame.nfs.before_own_change(file, &file.fid, frame.client_id())?;
+        }
     }
     let (opened, mut attr) = reserve(frame, file, owner, mode, Found::There)?;
     let mut set = Bitmap4::NONE;

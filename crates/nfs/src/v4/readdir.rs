@@ -2,10 +2,12 @@
 //!
 //! `.` and `..` are not entries here. The cookie verifier is zero: a cookie remains valid as long as its entry exists. If
 //! the attributes of an entry cannot be fetched, `rdattr_error` reports that if it is requested; otherwise the entry is
-//! left out. Where another export begins, the attributes are those of its root, or NFS4ERR_MOVED if it is elsewhere.
+//! left out. The list ends before a file of which another client has a write delegation, which is recalled when it is the first.
+//! Where another export begins, the attributes are those of its root, or NFS4ERR_MOVED if it is elsewhere.
 
 use super::absent;
 use super::attr::{self, Facts, Shared};
+use super::delegation;
 use super::frame::Frame;
 use super::lookup;
 use super::owner::Owners;
@@ -44,6 +46,10 @@ struct List<'a, 'f> {
     has_entries: bool,
     /// An entry is the root of an absent file system, and nothing that it has is asked for.
     is_moved: bool,
+    /// Attributes of entries are asked for that show writes, and there are write delegations.
+    shows_writes: bool,
+    /// The file of which another client has a write delegation, before which the list ends.
+    delegated: Option<Fid>,
 }
 
 impl List<'_, '_> {
@@ -51,6 +57,13 @@ impl List<'_, '_> {
     fn append(&mut self, entry: &DirEntry<'_>, reply: &mut Writer) -> ControlFlow<()> {
         if matches!(entry.name, b"." | b"..") {
             return ControlFlow::Continue(());
+        }
+        if self.shows_writes
+            && let Some(node) = &entry.node
+            && self.frame.nfs.is_written_by_other(self.dir, &node.fid, self.frame.client_id())
+        {
+            self.delegated = Some(node.fid);
+            return ControlFlow::Break(());
         }
         let before = reply.mark();
         reply.u32(1);
@@ -206,7 +219,7 @@ pub(super) fn readdir<'f>(
         as usize)
         .min(room);
     reply.u64(0);
-    let shared = Shared::of(frame, dir, &asked)?;
+    let (shared, start) = (Shared::of(frame, dir, &asked)?, reply.mark());
     let mut list = List {
         is_pseudo: shared.is_pseudo,
         junctions: frame.caller.junctions_in(dir),
@@ -219,6 +232,9 @@ pub(super) fn readdir<'f>(
         room: most.saturating_sub(HEAD + TAIL),
         has_entries: false,
         is_moved: false,
+        shows_writes: frame.nfs.v4.state.any_write_delegations()
+            && asked.meets(&delegation::SHOW_WRITES),
+        delegated: None,
     };
     let nodes = !asked.is_empty();
     let args = ListArgs {
@@ -227,7 +243,16 @@ pub(super) fn readdir<'f>(
         want: Want::CHANGE,
         room: most / ATTRS_FACTOR,
     };
-    let listing = verbs::readdir(dir, args, &mut |entry| list.append(entry, reply))?;
+    let mut listing = verbs::readdir(dir, args, &mut |entry| list.append(entry, reply))?;
+    if let Some(fid) = list.delegated.filter(|_| !list.has_entries) {
+        frame.nfs.before_read(dir, &fid, frame.client_id())?;
+        reply.rewind(start);
+        list.delegated = None;
+        listing = verbs::readdir(dir, args, &mut |entry| list.append(entry, reply))?;
+        if list.delegated.is_some() && !list.has_entries {
+            return Err(Nfsstat4::Delay.into());
+        }
+    }
     if list.is_moved {
         return Err(Nfsstat4::Moved.into());
     }

@@ -5,6 +5,7 @@ use super::frame::{CurrentObject, Frame, file_key, stateid_of};
 use super::minor0;
 use super::recording::Ended;
 use super::status::Failed;
+use crate::object::Object;
 use proto::nfs4::{FreeStateidArgs, Nfsstat4, Stateid4, TestStateidArgs};
 use state::v4::{OpenError, StateidError};
 use state::{FileKey, ShareBits};
@@ -50,10 +51,12 @@ pub(super) fn right_at(
         DataAccess::Write => ShareBits::WRITE,
     };
     match stateid {
-        // reads what is locked or denied as well
-        Stateid4::BYPASS if access == DataAccess::Read => return Ok(Right::Check),
         Stateid4::ANONYMOUS | Stateid4::BYPASS => {
-            check_denied(frame, &file, bits)?;
+            // reads what is locked or denied as well
+            if stateid != Stateid4::BYPASS || access != DataAccess::Read {
+                check_denied(frame, &file, bits)?;
+            }
+            before_delegated(frame, object, access)?;
             return Ok(Right::Check);
         }
         _ if frame.minor == 0 => return minor0::data_right(frame, stateid, (&file, bits)),
@@ -70,6 +73,20 @@ pub(super) fn right_at(
         }
         Err(error) => Err(error.into()),
     }
+}
+
+/// Has delegations of other clients recalled before data is read or written without an open.
+fn before_delegated(
+    frame: &Frame<'_>,
+    object: &Object<'_>,
+    access: DataAccess,
+) -> Result<(), Failed> {
+    let client = frame.client_id();
+    match access {
+        DataAccess::Read => frame.nfs.before_read(object, &object.fid, client)?,
+        DataAccess::Write => frame.nfs.before_change(object, &object.fid, client)?,
+    }
+    Ok(())
 }
 
 /// The right of an open.

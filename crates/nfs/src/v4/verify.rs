@@ -4,6 +4,7 @@
 use super::absent;
 use super::attr::{self, SUPPORTED};
 use super::attr_sets;
+use super::delegation;
 use super::frame::Frame;
 use super::status::Failed;
 use crate::verbs;
@@ -11,8 +12,11 @@ use proto::nfs4::{Fattr4, Nfsstat4};
 use xdr::{Reader, Writer};
 
 /// Whether the attributes of the current object have these values.
-fn is_same<'f>(frame: &Frame<'f>, args: &mut Reader<'f>) -> Result<bool, Failed> {
+fn is_same<'f>(frame: &mut Frame<'f>, args: &mut Reader<'f>) -> Result<bool, Failed> {
     let wanted: Fattr4<'_> = args.get()?;
+    if frame.nfs.v4.state.any_write_delegations() {
+        delegation::before_attrs(frame, &wanted.mask)?;
+    }
     let object = frame.object()?;
     let (mut own, mut theirs) = (Writer::new(), Writer::new());
     if object.is_absent() {

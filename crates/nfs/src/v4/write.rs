@@ -22,14 +22,15 @@ pub(super) fn write<'f>(
     let most = frame.nfs.settings.write_max(frame.caller.peer().transport) as usize;
     let data = data.0.get(..most).unwrap_or(data.0);
     let stable = stability(stable);
+    let client = frame.client_id();
     let place = frame.current.as_mut().ok_or(Nfsstat4::NoFilehandle)?;
     place.object.right = right;
     let mut written = verbs::write(&place.object, offset, data, stable);
-    // the client's own delegation, of which it was told when it opened the file for writing, may be on its way back
+    // the client's own read delegation, of which it was told when it opened the file for writing, may be on its way back
     if matches!(written, Err(Status::Jukebox)) && frame.nfs.v4.state.any_delegations() {
         written = frame
             .nfs
-            .before_change(&place.object, &place.object.fid, None)
+            .before_own_change(&place.object, &place.object.fid, client)
             .and_then(|()| verbs::write(&place.object, offset, data, stable));
     }
     place.object.right = vfs::Right::Check;

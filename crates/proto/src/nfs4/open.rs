@@ -14,6 +14,8 @@ pub mod share {
     pub const ACCESS_MASK: u32 = 3;
     /// The bits that say which delegation is wanted.
     pub const WANT_MASK: u32 = 0xff00;
+    /// One for reading is wanted.
+    pub const WANT_READ_DELEG: u32 = 0x0100;
     /// No delegation is wanted.
     pub const WANT_NO_DELEG: u32 = 0x0400;
     /// A wanted delegation is to be cancelled.

@@ -1,18 +1,22 @@
-//! Read delegations: granting, recalling, returning and revoking them (RFC 8881 §10.2, §10.4).
+//! Delegations: granting, recalling, returning and revoking them (RFC 8881 §10.2, §10.4).
 //!
 //! A client with a read delegation of a file opens it for reading locally, and need not check whether it has changed. So
 //! no other client may open it for writing, deny reading it, or change its attributes or names before the delegation is
-//! returned. Such a request is delayed and the delegation is recalled; one that is not returned within
-//! [`V4State::recall_ms`] is revoked, which its client finds out by its stateid.
+//! returned. A client with a write delegation opens it for writing as well, and keeps what it has written to itself: no
+//! other client may open it, read it or ask for its size and change attribute. Such a request is delayed and the delegation
+//! is recalled; one that is not returned within [`V4State::recall_ms`] is revoked, which its client finds out by its
+//! stateid.
 //!
-//! Changes without an open of version 4 (local programs, versions 2 and 3) are prevented by the guard that the caller
-//! passes with the first delegation of a file: a lease of the kernel. When it is broken, [`V4State::recall_file`] is
-//! called.
+//! Access without an open of version 4 by local programs, and changes by versions 2 and 3, are prevented by the guard that
+//! the caller passes with the first delegation of a file: a lease of the kernel. When it is broken,
+//! [`V4State::recall_file`] is called.
+//!
+//! Invariant: a file has one write delegation, or any number of read delegations.
 //!
 //! All delegations end in [`V4State::end_delegation`].
 
 use super::client::Client;
-use super::delegation_entry::{DelegatedFile, Delegation, Recall};
+use super::delegation_entry::{DelegatedFile, Delegation, DelegationKind, Recall};
 use super::file_opens::FileOpens;
 use super::open_entry::{Guard, Open, meets};
 use super::server::{Entry, Reading, V4State};
@@ -25,11 +29,6 @@ use crate::sync::Arc;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::atomic::Ordering::Relaxed;
-
-/// How long a file is not delegated again after a recall.
-const CONTENDED_MS: u64 = 30_000;
-/// How long a file is not delegated after somebody was allowed to change it: that takes place meanwhile.
-const CHANGED_MS: u64 = 1000;
 
 /// Why a delegation is not granted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,6 +56,8 @@ pub enum InTheWay {
 pub struct DelegationRow {
     /// The client's id.
     pub client: u64,
+    /// What for.
+    pub kind: DelegationKind,
     /// Where it made itself known from.
     pub address: IpAddr,
     /// The file.
@@ -88,6 +89,11 @@ struct SweepStep {
     waits: bool,
 }
 
+/// Whether two clients cannot have these delegations of a file.
+fn excludes(one: DelegationKind, other: DelegationKind) -> bool {
+    one == DelegationKind::Write || other == DelegationKind::Write
+}
+
 impl Reading<'_> {
     fn delegation(&self, other: &[u8; 12]) -> Option<&Arc<Delegation>> {
         match self.entry(other)? {
@@ -106,7 +112,7 @@ impl Reading<'_> {
         Ok(found)
     }
 
-    /// Whether a client's stateid names a delegation of this file, or of any.
+    /// What delegation of this file, or of any, a client's stateid names.
     ///
     /// # Errors
     /// [`StateidError`].
@@ -115,11 +121,11 @@ impl Reading<'_> {
         client_id: u64,
         stateid: Stateid,
         file: Option<&FileKey>,
-    ) -> Result<(), StateidError> {
+    ) -> Result<DelegationKind, StateidError> {
         let found = self.find(client_id, stateid)?;
         match file {
             Some(file) if found.file != *file => Err(StateidError::Bad),
-            _ => Ok(()),
+            _ => Ok(found.kind),
         }
     }
 }
@@ -129,6 +135,17 @@ impl V4State {
     #[inline]
     pub fn any_delegations(&self) -> bool {
         self.delegations.count.load(Relaxed) != 0
+    }
+
+    /// Whether there is any for writing. Costs one load.
+    #[inline]
+    pub fn any_write_delegations(&self) -> bool {
+        self.delegations.writing.load(Relaxed) != 0
+    }
+
+    /// How many delegations for writing there are.
+    pub fn write_delegation_count(&self) -> usize {
+        self.delegations.writing.load(Relaxed)
     }
 
     /// How many delegations there are.
@@ -146,7 +163,7 @@ impl V4State {
         self.lease_ms().min(self.limits.recall_ms)
     }
 
-    /// Whether a client could get a read delegation of a file, as far as is known here. Only then a guard is worth while:
+    /// Whether a client could get a delegation of a file, as far as is known here. Only then a guard is worth while:
     /// `Ok(true)` if the file has none yet.
     ///
     /// # Errors
@@ -155,14 +172,15 @@ impl V4State {
         &self,
         now: Now,
         session: &Session,
+        kind: DelegationKind,
         file: &FileKey,
     ) -> Result<bool, NotDelegated> {
         let hashed = self.files.hashed(file);
         let files = acquire(self.files.shard(&hashed).ok_or(NotDelegated::Resource)?);
-        check_opens(session, files.get(&hashed))?;
+        check_opens(session, kind, files.get(&hashed))?;
         let delegated = acquire(self.delegations.shard(file).ok_or(NotDelegated::Resource)?);
         let delegated = delegated.get(file);
-        self.check_room(now, session, file, delegated)?;
+        self.check_room(now, session, (kind, file), delegated)?;
         Ok(delegated.is_none())
     }
 
@@ -170,10 +188,10 @@ impl V4State {
         &self,
         now: Now,
         session: &Session,
-        file: &FileKey,
+        (kind, file): (DelegationKind, &FileKey),
         delegated: Option<&DelegatedFile>,
     ) -> Result<(), NotDelegated> {
-        if self.delegations.rests(now, file) {
+        if self.delegations.rests(now, kind, file) {
             return Err(NotDelegated::Contention);
         }
         let delegations = delegated.map_or(&[][..], |file| &file.delegations);
@@ -185,11 +203,14 @@ impl V4State {
         if delegations.iter().any(|other| other.client.id == session.client.id) {
             return Err(NotDelegated::Resource);
         }
+        if delegations.iter().any(|other| excludes(kind, other.kind)) {
+            return Err(NotDelegated::Contention);
+        }
         let full = self.delegation_count() >= self.limits.delegations;
         if full { Err(NotDelegated::Resource) } else { Ok(()) }
     }
 
-    /// Gives a client a read delegation of a file. `handle` is what the client calls the file; `guard` holds local
+    /// Gives a client a delegation of a file. `handle` is what the client calls the file; `guard` holds local
     /// programs back, and is needed if the file has none yet. It is dropped if it is not used.
     ///
     /// # Errors
@@ -198,19 +219,20 @@ impl V4State {
         &self,
         now: Now,
         session: &Session,
+        kind: DelegationKind,
         (file, handle): (&FileKey, &[u8]),
         guard: Option<Guard>,
     ) -> Result<Stateid, NotDelegated> {
         let mut spare = guard;
         let hashed = self.files.hashed(file);
         let files = acquire(self.files.shard(&hashed).ok_or(NotDelegated::Resource)?);
-        check_opens(session, files.get(&hashed))?;
+        check_opens(session, kind, files.get(&hashed))?;
         let mut delegated = acquire(self.delegations.shard(file).ok_or(NotDelegated::Resource)?);
-        self.check_room(now, session, file, delegated.get(file))?;
+        self.check_room(now, session, (kind, file), delegated.get(file))?;
         if spare.is_none() && !delegated.contains_key(file) {
             return Err(NotDelegated::Contention);
         }
-        let new = self.add(now, session, (file, handle))?;
+        let new = self.add(now, session, kind, (file, handle))?;
         let stateid = Stateid { seqid: 1, other: new.other };
         let entry = delegated.entry(*file).or_default();
         entry.delegations.push(new);
@@ -227,9 +249,11 @@ impl V4State {
         &self,
         now: Now,
         session: &Session,
+        kind: DelegationKind,
         (file, handle): (&FileKey, &[u8]),
     ) -> Result<Arc<Delegation>, NotDelegated> {
-        let new = Arc::new(Delegation::new(self.other(), *file, &session.client, handle, now));
+        let new = Delegation::new(self.other(), kind, (*file, handle), &session.client, now);
+        let new = Arc::new(new);
         // found by its stateid before it is the client's: whoever ends the client ends it
         self.entries.pin().insert(key_of(&new.other), Entry::Delegation(Arc::clone(&new)));
         let most = self.limits.delegations_per_client;
@@ -238,10 +262,13 @@ impl V4State {
             return Err(NotDelegated::Resource);
         }
         self.delegations.count.fetch_add(1, Relaxed);
+        if kind == DelegationKind::Write {
+            self.delegations.writing.fetch_add(1, Relaxed);
+        }
         Ok(new)
     }
 
-    /// Gives a client the read delegation again that it had before the server's restart (RFC 8881 §10.2.1). It counts as
+    /// Gives a client the delegation again that it had before the server's restart (RFC 8881 §10.2.1). It counts as
     /// recalled already, of which the reply to the reclaim tells the client: what has happened to the file since is not
     /// known, so that nobody is held back from it either.
     ///
@@ -251,18 +278,22 @@ impl V4State {
         &self,
         now: Now,
         session: &Session,
+        kind: DelegationKind,
         (file, handle): (&FileKey, &[u8]),
     ) -> Result<Stateid, NotDelegated> {
         let hashed = self.files.hashed(file);
         let files = acquire(self.files.shard(&hashed).ok_or(NotDelegated::Resource)?);
-        check_opens(session, files.get(&hashed))?;
+        check_opens(session, kind, files.get(&hashed))?;
         let mut delegated = acquire(self.delegations.shard(file).ok_or(NotDelegated::Resource)?);
         let own = |other: &Arc<Delegation>| other.client.id == session.client.id;
-        let has_it = delegated.get(file).is_some_and(|file| file.delegations.iter().any(own));
-        if has_it || self.delegation_count() >= self.limits.delegations {
+        let others = delegated.get(file).map_or(&[][..], |file| &file.delegations);
+        if others.iter().any(|other| excludes(kind, other.kind)) {
+            return Err(NotDelegated::Contention);
+        }
+        if others.iter().any(own) || self.delegation_count() >= self.limits.delegations {
             return Err(NotDelegated::Resource);
         }
-        let new = self.add(now, session, (file, handle))?;
+        let new = self.add(now, session, kind, (file, handle))?;
         self.begin_recall(now, &new);
         let stateid = Stateid { seqid: 1, other: new.other };
         delegated.entry(*file).or_default().delegations.push(new);
@@ -275,9 +306,20 @@ impl V4State {
     fn begin_recall(&self, now: Now, delegation: &Delegation) -> bool {
         if delegation.recalled_for_ms(now).is_none() {
             self.delegations.recalled.fetch_add(1, Relaxed);
-            self.delegations.rest(now, &delegation.file, CONTENDED_MS);
+            self.delegations.note_contention(now, &delegation.file);
         }
         delegation.recall(now)
+    }
+
+    /// What write delegation of a file is in the way of whoever wants to read it, or those of its attributes that change as
+    /// it is written, of another client than `except`. As [`V4State::recall_for_change`].
+    pub fn recall_for_read(&self, now: Now, file: &FileKey, except: Option<u64>) -> InTheWay {
+        if !self.any_write_delegations() {
+            return InTheWay::Nothing;
+        }
+        self.recall_from(now, file, |delegation| {
+            delegation.kind == DelegationKind::Write && Some(delegation.client.id) != except
+        })
     }
 
     /// What delegations are in the way of whoever wants to change a file, of other clients than `except`. They are
@@ -287,17 +329,46 @@ impl V4State {
         if !self.any_delegations() {
             return InTheWay::Nothing;
         }
+        self.delegations.note_change(now, file);
+        self.recall_from(now, file, |delegation| Some(delegation.client.id) != except)
+    }
+
+    /// The same for a client that changes a file by an open of its own: its read delegation is in the way as well, whose
+    /// guard would hold back the server; its write delegation is not.
+    pub fn recall_for_own_change(&self, now: Now, file: &FileKey, client: Option<u64>) -> InTheWay {
+        if !self.any_delegations() {
+            return InTheWay::Nothing;
+        }
+        self.delegations.note_change(now, file);
+        self.recall_from(now, file, |delegation| {
+            delegation.kind == DelegationKind::Read || Some(delegation.client.id) != client
+        })
+    }
+
+    /// Whether a client other than `except` has a write delegation of a file.
+    pub fn is_written_by_other(&self, file: &FileKey, except: Option<u64>) -> bool {
+        let Some(shard) = self.delegations.shard(file) else { return false };
+        let files = acquire(shard);
+        let writes = |delegation: &Arc<Delegation>| {
+            delegation.kind == DelegationKind::Write && Some(delegation.client.id) != except
+        };
+        files.get(file).is_some_and(|file| file.delegations.iter().any(writes))
+    }
+
+    /// Recalls those of a file's delegations that are in the way.
+    fn recall_from(
+        &self,
+        now: Now,
+        file: &FileKey,
+        in_the_way: impl Fn(&Delegation) -> bool,
+    ) -> InTheWay {
         let Some(shard) = self.delegations.shard(file) else { return InTheWay::Nothing };
-        self.delegations.rest(now, file, CHANGED_MS);
         let mut step = SweepStep::default();
         {
             let files = acquire(shard);
             let Some(file) = files.get(file) else { return InTheWay::Nothing };
-            for delegation in &file.delegations {
-                if Some(delegation.client.id) != except {
-                    self.step(now, delegation, &mut step);
-                }
-            }
+            let all = file.delegations.iter().filter(|delegation| in_the_way(delegation));
+            all.for_each(|delegation| self.step(now, delegation, &mut step));
         }
         step.overdue.iter().for_each(|delegation| self.revoke_delegation(delegation));
         if !step.expired.is_empty() {
@@ -402,12 +473,15 @@ impl V4State {
         let guard = self.delegations.remove(delegation);
         self.entries.pin().remove(&key_of(&delegation.other));
         self.delegations.count.fetch_sub(1, Relaxed);
+        if delegation.kind == DelegationKind::Write {
+            self.delegations.writing.fetch_sub(1, Relaxed);
+        }
         drop(guard);
         true
     }
 
     /// Whether an open that others want conflicts with read delegations.
-    pub(super) fn open_meets_delegations(mode: ShareMode) -> bool {
+    pub(super) fn open_meets_read_delegations(mode: ShareMode) -> bool {
         meets(mode.access, ShareBits::WRITE) || meets(mode.deny, ShareBits::READ)
     }
 
@@ -438,6 +512,7 @@ impl V4State {
             rows.extend(files.values().flat_map(|file| &file.delegations).map(|delegation| {
                 DelegationRow {
                     client: delegation.client.id,
+                    kind: delegation.kind,
                     address: delegation.client.address,
                     file: delegation.file,
                     age_ms: delegation.age_ms(now),
@@ -450,14 +525,23 @@ impl V4State {
     }
 }
 
-/// Whether opens of a file allow a read delegation of the session's client.
-fn check_opens(session: &Session, opens: Option<&FileOpens>) -> Result<(), NotDelegated> {
+/// Whether opens of a file allow a delegation of the session's client.
+fn check_opens(
+    session: &Session,
+    kind: DelegationKind,
+    opens: Option<&FileOpens>,
+) -> Result<(), NotDelegated> {
     let Some(opens) = opens else { return Ok(()) };
     let all = opens.mode();
-    let denies = |open: &Arc<Open>| {
-        open.client_id() != session.client.id && meets(open.mode().deny, ShareBits::READ)
+    let is_others = |open: &&Arc<Open>| open.client_id() != session.client.id;
+    let denies = |open: &Arc<Open>| meets(open.mode().deny, ShareBits::READ);
+    let against = match kind {
+        DelegationKind::Read => {
+            let may_deny = meets(all.deny, ShareBits::READ);
+            meets(all.access, ShareBits::WRITE)
+                || may_deny && opens.iter().filter(is_others).any(denies)
+        }
+        DelegationKind::Write => opens.iter().any(|open| is_others(&open)),
     };
-    let denied = meets(all.deny, ShareBits::READ) && opens.iter().any(denies);
-    let against = meets(all.access, ShareBits::WRITE) || denied;
     if against { Err(NotDelegated::Contention) } else { Ok(()) }
 }

@@ -18,12 +18,26 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 const SHARDS: usize = 16;
 /// Places in which it is noted until when a file is not delegated: two files may share one.
 const REST_PLACES: usize = 8192;
+/// How long a file is not delegated again after a recall.
+const CONTENDED_MS: u64 = 30_000;
+/// How long there is no read delegation of a file after somebody was allowed to change it: that takes place meanwhile.
+const CHANGED_MS: u64 = 1000;
 /// No time.
 const NEVER: u64 = u64::MAX;
 
-/// A read delegation (RFC 8881 §10.4).
+/// What a client may take for granted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DelegationKind {
+    /// Nobody changes the file.
+    Read,
+    /// Nobody else reads or changes it: the server does not know what the client has written.
+    Write,
+}
+
+/// A delegation (RFC 8881 §10.4).
 pub(super) struct Delegation {
     pub(super) other: [u8; 12],
+    pub(super) kind: DelegationKind,
     pub(super) file: FileKey,
     pub(super) client: Arc<Client>,
     /// The file as the client names it.
@@ -41,13 +55,14 @@ pub(super) struct Delegation {
 impl Delegation {
     pub fn new(
         other: [u8; 12],
-        file: FileKey,
+        kind: DelegationKind,
+        (file, handle): (FileKey, &[u8]),
         client: &Arc<Client>,
-        handle: &[u8],
         now: Now,
     ) -> Self {
         Self {
             other,
+            kind,
             file,
             client: Arc::clone(client),
             handle: handle.into(),
@@ -157,12 +172,16 @@ pub(super) struct Delegations {
     hash: RandomState,
     /// How many there are.
     pub count: AtomicUsize,
+    /// How many of them are for writing.
+    pub writing: AtomicUsize,
     /// How many of them are recalled; changed with the lock of their shard held.
     pub recalled: AtomicUsize,
     /// How many were revoked since the start.
     pub revoked: AtomicU64,
-    /// Until when a file is not delegated, by the file's hash; 0 at first.
-    rest_until_ms: Box<[AtomicU64]>,
+    /// Until when a file is not delegated because of a recall, by the file's hash; 0 at first.
+    contended_until_ms: Box<[AtomicU64]>,
+    /// Until when there is no read delegation of it because a change that was allowed may take place.
+    changed_until_ms: Box<[AtomicU64]>,
 }
 
 impl Default for Delegations {
@@ -171,9 +190,11 @@ impl Default for Delegations {
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
             hash: RandomState::new(),
             count: AtomicUsize::new(0),
+            writing: AtomicUsize::new(0),
             recalled: AtomicUsize::new(0),
             revoked: AtomicU64::new(0),
-            rest_until_ms: (0..REST_PLACES).map(|_| AtomicU64::new(0)).collect(),
+            contended_until_ms: (0..REST_PLACES).map(|_| AtomicU64::new(0)).collect(),
+            changed_until_ms: (0..REST_PLACES).map(|_| AtomicU64::new(0)).collect(),
         }
     }
 }
@@ -192,18 +213,30 @@ impl Delegations {
         self.shards.iter()
     }
 
-    /// Has a file not delegated for so long. Who then takes the lock of its shard finds there the delegations that were
-    /// given before; none is added any more.
-    pub fn rest(&self, now: Now, file: &FileKey, ms: u64) {
-        if let Some(place) = self.rest_until_ms.get(self.place(file) % REST_PLACES) {
-            place.fetch_max(now.0.saturating_add(ms), Relaxed);
+    /// A delegation of a file is recalled: none is given for a while.
+    pub fn note_contention(&self, now: Now, file: &FileKey) {
+        self.rest(&self.contended_until_ms, file, now.0.saturating_add(CONTENDED_MS));
+    }
+
+    /// A change of a file is allowed: no read delegation is given until it has had time to take place. Who then takes the
+    /// lock of its shard finds there those that were given before; none is added any more.
+    pub fn note_change(&self, now: Now, file: &FileKey) {
+        self.rest(&self.changed_until_ms, file, now.0.saturating_add(CHANGED_MS));
+    }
+
+    fn rest(&self, places: &[AtomicU64], file: &FileKey, until_ms: u64) {
+        if let Some(place) = places.get(self.place(file) % REST_PLACES) {
+            place.fetch_max(until_ms, Relaxed);
         }
     }
 
     /// Whether a file is not to be delegated now, or may not be. With the lock of its shard held.
-    pub fn rests(&self, now: Now, file: &FileKey) -> bool {
-        let place = self.rest_until_ms.get(self.place(file) % REST_PLACES);
-        place.is_some_and(|until| now.0 < until.load(Relaxed))
+    pub fn rests(&self, now: Now, kind: DelegationKind, file: &FileKey) -> bool {
+        let at = self.place(file) % REST_PLACES;
+        let rests =
+            |places: &[AtomicU64]| places.get(at).is_some_and(|until| now.0 < until.load(Relaxed));
+        rests(&self.contended_until_ms)
+            || kind == DelegationKind::Read && rests(&self.changed_until_ms)
     }
 
     /// Takes a delegation out of the table; the guard, if it was the file's last. Dropping that must not wait.

@@ -72,7 +72,7 @@ impl Reading<'_> {
     pub fn test(&self, client_id: u64, stateid: Stateid) -> Result<(), StateidError> {
         match self.entry(&stateid.other) {
             Some(Entry::Lock(_)) => self.find_lock(client_id, stateid).map(drop),
-            Some(Entry::Delegation(_)) => self.check_delegation(client_id, stateid, None),
+            Some(Entry::Delegation(_)) => self.check_delegation(client_id, stateid, None).map(drop),
             _ => self.find_open(client_id, stateid).map(drop),
         }
     }

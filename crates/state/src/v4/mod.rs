@@ -60,7 +60,7 @@ pub use back_channel::{
 };
 pub use create_session::{CreateSession, CreateSessionError, DestroyError};
 pub use delegation::{DelegationRow, InTheWay, NotDelegated, SweptDelegations};
-pub use delegation_entry::Recall;
+pub use delegation_entry::{DelegationKind, Recall};
 pub use exchange_id::{ExchangeId, ExchangeIdError, Exchanged};
 pub use limits::V4Limits;
 pub use lock_entry::Released;

@@ -175,10 +175,15 @@ impl V4State {
         client: &Client,
         request: &OpenRequest<'_>,
     ) -> Result<(), OpenError> {
-        if !self.any_delegations() || !Self::open_meets_delegations(request.mode) {
+        if !self.any_delegations() {
             return Ok(());
         }
-        match self.recall_for_change(now, &request.file, Some(client.id)) {
+        let (file, except) = (&request.file, Some(client.id));
+        let in_the_way = match Self::open_meets_read_delegations(request.mode) {
+            true => self.recall_for_change(now, file, except),
+            false => self.recall_for_read(now, file, except),
+        };
+        match in_the_way {
             InTheWay::Nothing => Ok(()),
             InTheWay::Recalled(recalls) => Err(OpenError::Delegated(recalls)),
             InTheWay::Expired(clients) => Err(OpenError::Expired(clients)),

@@ -1,9 +1,9 @@
 //! Delegations: who gets one, what recalls it, and what becomes of one that is not returned.
 
 use bowline_state::v4::{
-    ChannelLimits, CreateSession, DestroyError, ExchangeId, InTheWay, NotDelegated, OpenError,
-    OpenRequest, Principal, SessionId, Started, Stateid, StateidError, V4Limits, V4State,
-    status_flags,
+    ChannelLimits, CreateSession, DelegationKind, DestroyError, ExchangeId, InTheWay, NotDelegated,
+    OpenError, OpenRequest, Principal, SessionId, Started, Stateid, StateidError, V4Limits,
+    V4State, status_flags,
 };
 use bowline_state::{FileKey, Now, ShareBits, ShareMode};
 use proptest::prelude::*;
@@ -76,13 +76,23 @@ impl World {
     }
 
     fn delegate(&self, client: usize, n: u8, now: u64) -> Result<Stateid, NotDelegated> {
+        self.delegate_for(DelegationKind::Read, client, n, now)
+    }
+
+    fn delegate_for(
+        &self,
+        kind: DelegationKind,
+        client: usize,
+        n: u8,
+        now: u64,
+    ) -> Result<Stateid, NotDelegated> {
         let reading = self.state.read();
         let session = reading.session(&self.sessions[client]).unwrap();
-        let guard = match self.state.may_delegate(Now(now), session, &file(n))? {
+        let guard = match self.state.may_delegate(Now(now), session, kind, &file(n))? {
             true => Some(Box::new(Arc::clone(&self.guard)) as _),
             false => None,
         };
-        self.state.delegate(Now(now), session, (&file(n), b"handle"), guard)
+        self.state.delegate(Now(now), session, kind, (&file(n), b"handle"), guard)
     }
 
     fn give_back(
@@ -96,7 +106,8 @@ impl World {
     }
 
     fn check(&self, client: usize, n: u8, stateid: Stateid) -> Result<(), StateidError> {
-        self.state.read().check_delegation(self.client_id(client), stateid, Some(&file(n)))
+        let client = self.client_id(client);
+        self.state.read().check_delegation(client, stateid, Some(&file(n))).map(drop)
     }
 
     /// How many files local programs are held back from.
@@ -202,6 +213,81 @@ fn the_holder_changes_the_file_without_a_recall() {
 }
 
 #[test]
+fn a_writer_has_the_file_to_itself_and_readers_recall() {
+    let world = World::new(2);
+    world.open(0, 1, ShareBits::BOTH, 0).unwrap();
+    let held = world.delegate_for(DelegationKind::Write, 0, 1, 0).unwrap();
+    let state = &world.state;
+    assert_eq!((world.guards(), state.write_delegation_count()), (1, 1));
+    assert_eq!(world.delegate(1, 1, 0), Err(NotDelegated::Contention));
+    let again = world.delegate_for(DelegationKind::Write, 0, 1, 0);
+    assert_eq!(again, Err(NotDelegated::Resource), "it has one");
+    let (own, other) = (Some(world.client_id(0)), Some(world.client_id(1)));
+    for asked in [
+        state.recall_for_read(Now(1), &file(1), own),
+        state.recall_for_change(Now(1), &file(1), own),
+        state.recall_for_own_change(Now(1), &file(1), own),
+        state.recall_for_read(Now(1), &file(2), other),
+    ] {
+        assert_eq!(asked, InTheWay::Nothing);
+    }
+    assert!(
+        state.is_written_by_other(&file(1), other) && state.is_written_by_other(&file(1), None)
+    );
+    assert!(
+        !state.is_written_by_other(&file(1), own) && !state.is_written_by_other(&file(2), None)
+    );
+    let Err(OpenError::Delegated(recalls)) = world.open(1, 1, ShareBits::READ, 2) else {
+        panic!("opened for reading");
+    };
+    assert_eq!(recalls.iter().map(|recall| recall.stateid()).collect::<Vec<_>>(), [held]);
+    assert_eq!(state.recall_for_read(Now(3), &file(1), other), InTheWay::Recalled(Vec::new()));
+    assert_eq!(
+        state.recall_for_own_change(Now(3), &file(1), other),
+        InTheWay::Recalled(Vec::new())
+    );
+    world.give_back(0, 1, held).unwrap();
+    assert_eq!((world.guards(), state.write_delegation_count()), (0, 0));
+    assert_eq!(state.recall_for_read(Now(4), &file(1), other), InTheWay::Nothing);
+    world.open(1, 1, ShareBits::READ, 4).unwrap();
+    let again = world.delegate_for(DelegationKind::Write, 0, 1, 100_000);
+    assert_eq!(again, Err(NotDelegated::Contention), "another has it open");
+}
+
+#[test]
+fn a_file_is_delegated_to_a_writer_only_if_nobody_else_has_anything_of_it() {
+    let world = World::new(2);
+    world.delegate(1, 1, 0).unwrap();
+    assert_eq!(
+        world.delegate_for(DelegationKind::Write, 0, 1, 0),
+        Err(NotDelegated::Contention),
+        "another reads it"
+    );
+    // its own for reading is recalled first
+    let own = Some(world.client_id(1));
+    assert!(matches!(
+        world.state.recall_for_own_change(Now(1), &file(1), own),
+        InTheWay::Recalled(recalls) if recalls.len() == 1
+    ));
+    // a change that was allowed is none of its opener's business
+    assert_eq!(world.state.recall_for_change(Now(2), &file(2), None), InTheWay::Nothing);
+    assert_eq!(world.delegate(0, 2, 3), Err(NotDelegated::Contention));
+    world.delegate_for(DelegationKind::Write, 0, 2, 3).unwrap();
+    let kinds: Vec<_> = world.state.delegation_rows(Now(3)).iter().map(|row| row.kind).collect();
+    assert_eq!(kinds, [DelegationKind::Write, DelegationKind::Read]);
+}
+
+#[test]
+fn a_write_delegation_that_is_not_returned_to_a_reader_is_revoked() {
+    let world = World::new(2);
+    let held = world.delegate_for(DelegationKind::Write, 0, 1, 0).unwrap();
+    assert!(world.open(1, 1, ShareBits::READ, 1).is_err());
+    world.open(1, 1, ShareBits::READ, RECALL + 1).unwrap();
+    assert_eq!((world.guards(), world.state.write_delegation_count()), (0, 0));
+    assert_eq!(world.check(0, 1, held), Err(StateidError::DelegationRevoked));
+}
+
+#[test]
 fn one_that_is_not_returned_is_revoked_and_its_client_finds_out() {
     let world = World::new(2);
     let held = world.delegate(0, 1, 0).unwrap();
@@ -250,7 +336,8 @@ fn one_that_is_reclaimed_is_recalled_already_and_holds_nobody_back() {
     let reclaim = |client: usize, n: u8, now: u64| {
         let reading = world.state.read();
         let session = reading.session(&world.sessions[client]).unwrap();
-        world.state.reclaim_delegation(Now(now), session, (&file(n), b"handle"))
+        let handle = (&file(n), &b"handle"[..]);
+        world.state.reclaim_delegation(Now(now), session, DelegationKind::Read, handle)
     };
     let held = reclaim(0, 1, 0).unwrap();
     assert_eq!(reclaim(0, 1, 0), Err(NotDelegated::Resource), "it has one");
@@ -318,18 +405,29 @@ fn the_largest_holders_are_known_when_there_are_many() {
 #[derive(Debug, Clone, Copy)]
 enum Step {
     Delegate,
+    DelegateWrite,
     OpenRead,
     OpenWrite,
     Close,
     Change,
+    Read,
     Return,
     Wait,
 }
 
 fn steps() -> impl Strategy<Value = Vec<(Step, usize, u8)>> {
-    use Step::{Change, Close, Delegate, OpenRead, OpenWrite, Return, Wait};
+    use Step::{Change, Close, Delegate, DelegateWrite, OpenRead, OpenWrite, Read, Return, Wait};
     let step = prop::sample::select(vec![
-        Delegate, Delegate, OpenRead, OpenWrite, Close, Change, Return, Wait,
+        Delegate,
+        Delegate,
+        DelegateWrite,
+        OpenRead,
+        OpenWrite,
+        Close,
+        Change,
+        Read,
+        Return,
+        Wait,
     ]);
     prop::collection::vec((step, 0..3_usize, 0..2_u8), 1..120)
 }
@@ -344,6 +442,7 @@ proptest! {
         let world = World::new(3);
         let mut now = 0;
         let mut held: Vec<(usize, u8, Stateid)> = Vec::new();
+        let mut kept: Vec<(usize, u8, Stateid)> = Vec::new();
         let mut written: Vec<(usize, u8, Stateid)> = Vec::new();
         for (step, client, n) in steps {
             now += 1;
@@ -354,7 +453,28 @@ proptest! {
                         held.push((client, n, stateid));
                     }
                 }
-                Step::OpenRead => { world.open(client, n, ShareBits::READ, now).unwrap(); }
+                Step::DelegateWrite => {
+                    if let Ok(stateid) = world.delegate_for(DelegationKind::Write, client, n, now) {
+                        prop_assert!(!written.iter().any(|(owner, file, _)| *file == n && *owner != client));
+                        held.push((client, n, stateid));
+                        kept.push((client, n, stateid));
+                    }
+                }
+                Step::OpenRead => {
+                    let opened = world.open(client, n, ShareBits::READ, now).is_ok();
+                    let others = kept.iter().any(|(holder, file, stateid)| {
+                        *file == n && *holder != client && world.check(*holder, n, *stateid).is_ok()
+                    });
+                    prop_assert_eq!(opened, !others);
+                }
+                Step::Read => {
+                    let own = Some(world.client_id(client));
+                    let free = world.state.recall_for_read(Now(now), &file(n), own) == InTheWay::Nothing;
+                    let others = kept.iter().any(|(holder, file, stateid)| {
+                        *file == n && *holder != client && world.check(*holder, n, *stateid).is_ok()
+                    });
+                    prop_assert_eq!(free, !others);
+                }
                 Step::OpenWrite => if let Ok(stateid) = world.open(client, n, ShareBits::WRITE, now) {
                     written.retain(|(owner, file, _)| (*owner, *file) != (client, n));
                     written.push((client, n, stateid));
@@ -397,6 +517,10 @@ proptest! {
             for (client, n, _) in &good {
                 let others = written.iter().filter(|(writer, file, _)| file == n && writer != client);
                 prop_assert_eq!(others.count(), 0);
+            }
+            for (client, n, _) in kept.iter().filter(|kept| good.contains(kept)) {
+                prop_assert_eq!(good.iter().filter(|(_, file, _)| file == n).count(), 1);
+                prop_assert!(world.state.is_written_by_other(&file(*n), None), "of {}", client);
             }
             let mut files: Vec<u8> = good.iter().map(|(_, n, _)| *n).collect();
             files.sort_unstable();

@@ -8,12 +8,13 @@
 use crate::cache::closers::CloseQueue;
 use crate::cache::descriptors::Descriptors;
 use crate::cache::key::Key;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use sys::event::Event;
-use sys::lease::{self, BreakSignals, Broken, NameWatch};
+use sys::lease::{self, BreakSignals, Broken, Kind, NameWatch};
 use vfs::LeaseBreakCallback;
 
 /// How long the kernel must hold back whoever is in the way: a client is given 40 s to return what it holds.
@@ -21,6 +22,7 @@ const BREAK_TIME_MIN_S: u64 = 45;
 
 struct Lease {
     key: Key,
+    kind: Kind,
     fd: OwnedFd,
     watch: i32,
     on_break: LeaseBreakCallback,
@@ -31,13 +33,15 @@ struct Table {
     leases: HashMap<RawFd, Lease>,
     /// The lease of each watch.
     of_watch: HashMap<i32, RawFd>,
-    /// The files that have one.
-    files: HashSet<Key>,
+    /// The lease of each file that has one.
+    files: HashMap<Key, RawFd>,
     stopped: bool,
 }
 
 struct Shared {
     table: Mutex<Table>,
+    /// How many of them are against everybody.
+    against_everybody: Arc<AtomicUsize>,
     names: NameWatch,
     stop: Event,
     /// The number of the thread.
@@ -53,6 +57,9 @@ impl Shared {
     fn remove(&self, fd: RawFd) -> Option<OwnedFd> {
         let mut table = self.lock();
         let lease = table.leases.remove(&fd)?;
+        if lease.kind == Kind::Everybody {
+            self.against_everybody.fetch_sub(1, Relaxed);
+        }
         table.of_watch.remove(&lease.watch);
         table.files.remove(&lease.key);
         self.names.remove(lease.watch);
@@ -87,6 +94,10 @@ impl Shared {
 }
 
 impl Table {
+    fn of_file(&self, key: &Key) -> Option<&Lease> {
+        self.leases.get(self.files.get(key)?)
+    }
+
     fn disturb(&self, fd: RawFd) {
         if let Some(lease) = self.leases.get(&fd) {
             (lease.on_break)();
@@ -94,7 +105,8 @@ impl Table {
     }
 
     fn disturb_broken(&self) {
-        let broken = self.leases.values().filter(|lease| !lease::is_whole(lease.fd.as_fd()));
+        let is_whole = |lease: &&Lease| lease::is_whole(lease.fd.as_fd(), lease.kind);
+        let broken = self.leases.values().filter(|lease| !is_whole(lease));
         broken.for_each(|lease| (lease.on_break)());
     }
 }
@@ -103,6 +115,8 @@ impl Table {
 #[derive(Default)]
 pub struct Leases {
     shared: Mutex<Option<Arc<Shared>>>,
+    /// How many leases are against everybody.
+    against_everybody: Arc<AtomicUsize>,
 }
 
 impl Leases {
@@ -114,7 +128,7 @@ impl Leases {
         if lease::break_time_s().is_none_or(|seconds| seconds < BREAK_TIME_MIN_S) {
             return Err(io::ErrorKind::Unsupported.into());
         }
-        let new = start()?;
+        let new = start(Arc::clone(&self.against_everybody))?;
         *shared = Some(Arc::clone(&new));
         Ok(new)
     }
@@ -125,20 +139,40 @@ impl Leases {
         shared.map_or(0, |shared| shared.lock().leases.len())
     }
 
-    /// Whether there is a lease of this file.
-    pub fn has(&self, key: &Key) -> bool {
+    /// Whether there is a lease of this file against those who write it.
+    pub fn has_against_writers(&self, key: &Key) -> bool {
         let shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        shared.is_some_and(|shared| shared.lock().files.contains(key))
+        let is_against_writers = |shared: Arc<Shared>| {
+            let table = shared.lock();
+            table.of_file(key).is_some_and(|lease| lease.kind == Kind::Writers)
+        };
+        shared.is_some_and(is_against_writers)
     }
 
-    /// Takes a read lease of a file that was opened for it, for reading only; `None` if somebody has it open for
-    /// writing.
+    /// The file's only open file, if there is a lease of it against everybody: opening it again would break the lease.
+    ///
+    /// # Errors
+    /// The kernel's error: no descriptors are left.
+    pub fn sole_open_file(&self, key: &Key) -> io::Result<Option<OwnedFd>> {
+        if self.against_everybody.load(Relaxed) == 0 {
+            return Ok(None);
+        }
+        let shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let Some(shared) = shared else { return Ok(None) };
+        let table = shared.lock();
+        let lease = table.of_file(key).filter(|lease| lease.kind == Kind::Everybody);
+        lease.map(|lease| lease.fd.try_clone()).transpose()
+    }
+
+    /// Takes a lease of a file that was opened for it, as its kind wants it; `None` if somebody has it open whom it would
+    /// hold back.
     ///
     /// # Errors
     /// The kernel's error; `Unsupported` if it holds nobody back, or not for long enough.
     pub fn take(
         &self,
         (key, fd): (Key, OwnedFd),
+        kind: Kind,
         queue: &Arc<CloseQueue>,
         on_break: LeaseBreakCallback,
     ) -> io::Result<Option<HeldLease>> {
@@ -152,15 +186,18 @@ impl Leases {
                 return Ok(None);
             }
             table.of_watch.insert(watch, number);
-            table.files.insert(key);
-            table.leases.insert(number, Lease { key, fd, watch, on_break });
+            table.files.insert(key, number);
+            if kind == Kind::Everybody {
+                shared.against_everybody.fetch_add(1, Relaxed);
+            }
+            table.leases.insert(number, Lease { key, kind, fd, watch, on_break });
         }
         let held = HeldLease { shared, queue: Arc::clone(queue), number };
         // known before it is taken: it may be broken at once
         let taken = {
             let table = held.shared.lock();
             let lease = table.leases.get(&number);
-            lease.map(|lease| lease::take_read(lease.fd.as_fd(), held.shared.thread))
+            lease.map(|lease| lease::take(lease.fd.as_fd(), kind, held.shared.thread))
         };
         match taken {
             Some(Ok(true)) => Ok(Some(held)),
@@ -180,7 +217,7 @@ impl Drop for Leases {
 }
 
 /// Starts the thread.
-fn start() -> io::Result<Arc<Shared>> {
+fn start(against_everybody: Arc<AtomicUsize>) -> io::Result<Arc<Shared>> {
     let (names, stop) = (NameWatch::new()?, Event::new()?);
     let (told, thread) = mpsc::channel();
     let (ready, shared) = mpsc::channel::<Arc<Shared>>();
@@ -194,7 +231,8 @@ fn start() -> io::Result<Arc<Shared>> {
         }
     })?;
     let thread = thread.recv().map_err(io::Error::other)??;
-    let shared = Arc::new(Shared { table: Mutex::default(), names, stop, thread });
+    let shared =
+        Arc::new(Shared { table: Mutex::default(), against_everybody, names, stop, thread });
     ready.send(Arc::clone(&shared)).map_err(io::Error::other)?;
     Ok(shared)
 }

@@ -469,9 +469,9 @@ impl OpenFiles {
         self.flush_garbage(&gone);
     }
 
-    /// Closes a file's descriptor for writing, and waits a moment for that; false if data that was written by it is not
-    /// known to be on disk. A call that uses it now keeps it open.
-    pub fn close_writer(&self, key: &Key) -> bool {
+    /// Closes a file's descriptors for data, and waits a moment for that; false if data that was written by them is not
+    /// known to be on disk. A call that uses them now keeps them open.
+    pub fn close_data(&self, key: &Key) -> bool {
         let guard = self.map.guard();
         let Some(Some(file)) = self.map.get(key, &guard) else { return true };
         if file.unsynced().has_unsynced() {

@@ -1,12 +1,19 @@
 //! Holding local programs back: see [`vfs::Leases`] and [`crate::cache::leases`].
 //!
-//! A read lease cannot be had while anybody has the file open for writing, the server included: its own descriptor for
-//! writing is closed first, unless data written through it is not known to be on disk.
+//! A read lease cannot be had while anybody has the file open for writing, the server included: its own descriptors for
+//! writing are closed first, unless data written through them is not known to be on disk. A write lease cannot be had while
+//! the file is open at all but by the descriptor that it is taken of: the server's others are closed, and until the lease
+//! ends all calls get copies of that one ([`Leases::sole_open_file`](crate::cache::leases::Leases::sole_open_file)).
 
+use crate::cache::leases::HeldLease;
+use crate::cache::open_file::OpenFile;
 use crate::errno;
 use crate::fs::LocalFs;
 use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use sys::errno::Errno;
+use sys::lease::Kind;
 use sys::open::How;
 use vfs::{Cx, Fid, Kept, LeaseBreakCallback, Leases, Result, Status, need_regular};
 
@@ -20,6 +27,46 @@ impl Leases for LocalFs {
         fid: &Fid,
         on_break: LeaseBreakCallback,
     ) -> Result<Option<Kept>> {
+        let file = self.leasable(cx, fid)?;
+        // a reader that is a copy of what had a write lease writes as well
+        let reader_writes = || file.reader().is_some_and(sys::open::writes);
+        if file.writer().is_some() || reader_writes() {
+            drop(file);
+            if !self.files.close_data(&self.key(fid)) {
+                return Ok(None);
+            }
+        }
+        let (file, _) = self.hold(cx, fid)?;
+        let fd = self.open_data(fid, &file, How::Read).map_err(errno::from)?;
+        self.take_lease(cx, fid, (Kind::Writers, fd), on_break)
+    }
+
+    fn hold_back_everybody(
+        &self,
+        cx: &Cx<'_>,
+        fid: &Fid,
+        on_break: LeaseBreakCallback,
+    ) -> Result<Option<Kept>> {
+        let file = self.leasable(cx, fid)?;
+        if file.writer().is_some() || file.reader().is_some() {
+            drop(file);
+            if !self.files.close_data(&self.key(fid)) {
+                return Ok(None);
+            }
+        }
+        let (file, _) = self.hold(cx, fid)?;
+        match self.open_data(fid, &file, How::Write).map_err(errno::from) {
+            // somebody else has a lease of it, it is a program that runs, or it cannot be written
+            Err(Status::Jukebox | Status::Acces | Status::RoFs) => Ok(None),
+            Err(status) => Err(status),
+            Ok(fd) => self.take_lease(cx, fid, (Kind::Everybody, fd), on_break),
+        }
+    }
+}
+
+impl LocalFs {
+    /// A file of which a lease may be taken, as far as is known before.
+    fn leasable(&self, cx: &Cx<'_>, fid: &Fid) -> Result<Arc<OpenFile>> {
         // what other machines and processes do with the files of these is not seen here
         if self.warm_backend != self.backend {
             return Err(Status::NotSupp);
@@ -30,16 +77,18 @@ impl Leases for LocalFs {
             return Err(Status::Jukebox);
         }
         self.will_block(cx)?;
-        if file.writer().is_some() {
-            drop(file);
-            if !self.files.close_writer(&self.key(fid)) {
-                return Ok(None);
-            }
-        }
-        let (file, _) = self.hold(cx, fid)?;
-        let fd = self.open_data(fid, &file, How::Read).map_err(errno::from)?;
-        let taken = self.files.leases.take((self.key(fid), fd), &self.closing, on_break);
-        let lease = taken.map_err(|error| lease_status(&error))?;
+        Ok(file)
+    }
+
+    fn take_lease(
+        &self,
+        cx: &Cx<'_>,
+        fid: &Fid,
+        (kind, fd): (Kind, OwnedFd),
+        on_break: LeaseBreakCallback,
+    ) -> Result<Option<Kept>> {
+        let taken = self.files.leases.take((self.key(fid), fd), kind, &self.closing, on_break);
+        let lease: Option<HeldLease> = taken.map_err(|error| lease_status(&error))?;
         // names that went before the watch began are told by nobody
         let alone = self.hold(cx, fid)?.1.nlink > 0;
         Ok(lease.filter(|_| alone).map(Kept::new))

@@ -29,7 +29,7 @@ impl Locks for LocalFs {
         need_regular(attr.ftype)?;
         self.will_block(cx)?;
         let open = |how| self.open_data(fid, &file, how).map_err(errno::from);
-        let (fd, writes) = if self.files.leases.has(&self.key(fid)) {
+        let (fd, writes) = if self.files.leases.has_against_writers(&self.key(fid)) {
             (open(How::Read)?, Writes::NotYet)
         } else {
             match open(How::Write) {

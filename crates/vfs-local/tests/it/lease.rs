@@ -62,6 +62,77 @@ fn lease_of(local: &dyn Backend, fid: &vfs::Fid) -> (vfs::Kept, Receiver<()>) {
     }
 }
 
+/// The same against everybody.
+fn lease_against_everybody(local: &dyn Backend, fid: &vfs::Fid) -> (vfs::Kept, Receiver<()>) {
+    let end = Instant::now() + SOON;
+    loop {
+        let (told, heard) = channel();
+        let told = std::sync::Mutex::new(told);
+        let disturbed = Box::new(move || {
+            let _over = told.lock().unwrap().send(());
+        });
+        let leases = local.leases().unwrap();
+        if let Some(lease) = leases.hold_back_everybody(&of(ROOT), fid, disturbed).unwrap() {
+            return (lease, heard);
+        }
+        assert!(Instant::now() < end, "no lease");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn our_own_calls_go_on_under_a_lease_against_everybody_and_a_local_reader_waits() {
+    each(|stage| {
+        let (local, cx) = (stage.serve(), of(ROOT));
+        let fid = make(&local, &cx, &local.root(), "file", 0o644).unwrap().node.unwrap().fid;
+        let kept = local.keep(&cx, &fid).unwrap();
+        put(&local, &cx, &fid, b"ours").unwrap();
+        local.commit(&cx, &fid, 0, 0).unwrap();
+        // it was read and written by descriptors of the server's
+        assert_eq!(take(&local, &cx, &fid).unwrap(), b"ours");
+        let (lease, heard) = lease_against_everybody(&local, &fid);
+        assert_eq!(take(&local, &cx, &fid).unwrap(), b"ours");
+        assert_eq!(put(&local, &cx, &fid, b"more"), Ok(4));
+        let cut = SetAttr { size: Some(2), ..SetAttr::default() };
+        local.setattr(&cx, &fid, &cut, None).unwrap();
+        let mut locks = local.locks().unwrap().open(&cx, &fid).unwrap();
+        let whole = LockRange::new(0, 10).unwrap();
+        let write = LockChange { range: whole, mode: Some(LockMode::Write) };
+        assert_eq!(locks.apply(&cx, &[write]), Ok(LockOutcome::Done));
+        local.commit(&cx, &fid, 0, 0).unwrap();
+        assert_eq!(heard.try_recv(), Err(TryRecvError::Empty), "nobody else has come");
+        let path = stage.tree.join("file");
+        let reader = std::thread::spawn(move || std::fs::read(&path).unwrap());
+        heard.recv_timeout(SOON).unwrap();
+        // what is not sent yet comes before it
+        assert_eq!(put(&local, &cx, &fid, b"last"), Ok(4));
+        assert!(!reader.is_finished());
+        drop(lease);
+        assert_eq!(reader.join().unwrap(), b"last");
+        // the lock outlives the lease
+        let other = local.locks().unwrap().open(&cx, &fid).unwrap();
+        assert!(other.test(whole, LockMode::Read).unwrap().is_some());
+        drop((locks, other, kept));
+        // and what has had a lease against everybody can have one against writers
+        local.commit(&cx, &fid, 0, 0).unwrap();
+        drop(lease_of(&local, &fid));
+    });
+}
+
+#[test]
+fn a_file_that_a_local_program_has_open_gets_no_lease_against_everybody() {
+    each(|stage| {
+        let (local, cx) = (stage.serve(), of(ROOT));
+        let fid = make(&local, &cx, &local.root(), "file", 0o644).unwrap().node.unwrap().fid;
+        let reader = File::open(stage.tree.join("file")).unwrap();
+        let leases = local.leases().unwrap();
+        let none = leases.hold_back_everybody(&cx, &fid, Box::new(|| ())).unwrap();
+        assert!(none.is_none());
+        drop(reader);
+        drop(lease_against_everybody(&local, &fid));
+    });
+}
+
 #[test]
 fn a_local_program_waits_until_our_lease_is_given_back() {
     each(|stage| {

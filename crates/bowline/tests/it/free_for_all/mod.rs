@@ -44,6 +44,8 @@ trait Party {
     fn rename(&mut self, from: &str, to: &str);
     /// Does what is due by itself.
     fn look(&mut self) {}
+    /// Gives back what it holds, at the end.
+    fn end(&mut self) {}
 }
 
 /// What happened to one party.
@@ -107,6 +109,7 @@ impl Player<'_> {
             self.party.look();
             std::thread::sleep(Duration::from_micros(100));
         }
+        self.party.end();
         std::mem::forget(failure);
         self.tally
     }
@@ -241,6 +244,16 @@ fn compare(local: &mut Local, files: &[File]) {
 
 #[test]
 fn nobody_reads_old_data_and_no_write_is_lost() {
+    free_for_all("read");
+}
+
+/// Clients of version 4 write to files of which they have a write delegation, and send that when it is recalled.
+#[test]
+fn nobody_misses_what_a_client_with_a_write_delegation_has_not_sent() {
+    free_for_all("write");
+}
+
+fn free_for_all(delegations: &str) {
     if !is_root() {
         skip(Missing::Root, format_args!("files of another user, which all may change"));
         return;
@@ -250,9 +263,11 @@ fn nobody_reads_old_data_and_no_write_is_lost() {
     let dir = tempfile::tempdir().unwrap();
     make_files(dir.path());
     let export = format!("e={}", dir.path().display());
-    let server = Server::start(&[&export, "--set", "versions=3,4.1", "--set", "delegations=read"]);
+    let (setting, writes) = (format!("delegations={delegations}"), delegations == "write");
+    let server = Server::start(&[&export, "--set", "versions=3,4.1", "--set", &setting]);
     let files: Vec<File> = (0..FILES).map(File::new).collect();
-    let (mut one, mut two) = (Version4::new(&server, b"one"), Version4::new(&server, b"two"));
+    let mut one = Version4::new(&server, b"one", writes);
+    let mut two = Version4::new(&server, b"two", writes);
     let (mut three, mut local) = (Version3::new(&server), Local::new(dir.path()));
     let parties: [&mut (dyn Party + Send); PARTIES] = [&mut one, &mut two, &mut three, &mut local];
     let seed = seed();
@@ -281,4 +296,7 @@ fn nobody_reads_old_data_and_no_write_is_lost() {
     lines.for_each(|line| println!("{line}"));
     assert!(metrics.contains("\nbowline_delegations_revoked_total 0\n"), "somebody was late");
     assert!(tallies[..2].iter().all(|tally| tally.delegated > 0), "nobody had delegations");
+    let unsent = [one.unsent, two.unsent];
+    println!("written to memory only: {unsent:?}");
+    assert_eq!(unsent.map(|unsent| unsent > 0), [writes; 2]);
 }

@@ -1,5 +1,6 @@
 //! A client of version 4.1 that takes files of which it has a delegation for unchanged, by their names: it reads them from
-//! its own memory, until it has returned the delegation.
+//! its own memory, until it has returned the delegation. What it writes to a file of which it has a write delegation it sends
+//! before it returns that.
 
 use super::facts::Seen;
 use super::{PATIENCE, Party};
@@ -22,7 +23,10 @@ use xdr::Reader;
 /// `OPEN4_SHARE_ACCESS_READ` with `_WANT_READ_DELEG`, and `_WRITE` with `_WANT_NO_DELEG`.
 const READ: u32 = 0x101;
 const WRITE: u32 = 0x402;
+/// `_BOTH` with `_WANT_WRITE_DELEG`.
+const BOTH: u32 = 0x203;
 const OPEN_DELEGATE_READ: u32 = 1;
+const OPEN_DELEGATE_WRITE: u32 = 2;
 const BAD_STATEID: u32 = 10_025;
 const ANONYMOUS: Stateid4 = Stateid4 { seqid: 0, other: [0; 12] };
 /// The stateid that an operation before it has given.
@@ -40,10 +44,18 @@ enum Told {
 }
 
 struct Held {
-    stateid: Stateid4,
+    delegation: Delegation,
     handle: Vec<u8>,
     /// Nothing after the client has changed the file itself.
     seen: Option<Seen>,
+    /// What was not sent, and its offset.
+    unsent: Option<(u64, u64)>,
+}
+
+#[derive(Clone, Copy)]
+struct Delegation {
+    stateid: Stateid4,
+    writes: bool,
 }
 
 pub struct Version4 {
@@ -55,6 +67,10 @@ pub struct Version4 {
     known: Arc<Mutex<BTreeSet<[u8; 12]>>>,
     held: BTreeMap<String, Held>,
     turns: u32,
+    /// Whether it asks for write delegations.
+    writes: bool,
+    /// How often it has written to its memory only.
+    pub unsent: u64,
 }
 
 /// Answers a callback as a client does that learns of a delegation by the reply to its OPEN.
@@ -86,7 +102,7 @@ fn answer(
 }
 
 impl Version4 {
-    pub fn new(server: &Server, name: &[u8]) -> Self {
+    pub fn new(server: &Server, name: &[u8], writes: bool) -> Self {
         let mut client = connected(server);
         let (tell, told) = channel();
         let known = Arc::new(Mutex::new(BTreeSet::new()));
@@ -100,7 +116,8 @@ impl Version4 {
         let reply = client.compound(&mut session, &find).unwrap();
         let mut r = inside(&reply, &[op::PUTROOTFH, op::LOOKUP, op::GETFH]);
         let dir = r.opaque(128).unwrap().to_vec();
-        Self { client, session, dir, told, known, held: BTreeMap::new(), turns: 0 }
+        let held = BTreeMap::new();
+        Self { client, session, dir, told, known, held, turns: 0, writes, unsent: 0 }
     }
 
     /// Returns what was recalled.
@@ -108,7 +125,7 @@ impl Version4 {
         while let Ok(told) = self.told.try_recv() {
             match told {
                 Told::Recall(stateid) => {
-                    let held = |held: &(&String, &Held)| held.1.stateid == stateid;
+                    let held = |held: &(&String, &Held)| held.1.delegation.stateid == stateid;
                     if let Some(name) = self.held.iter().find(held).map(|(name, _)| name.clone()) {
                         self.give_back(&name);
                     }
@@ -126,10 +143,20 @@ impl Version4 {
 
     fn give_back(&mut self, name: &str) {
         let Some(held) = self.held.remove(name) else { return };
-        let operations = Operations::new().at(&held.handle).with(op::DELEGRETURN, &held.stateid);
+        let stateid = held.delegation.stateid;
+        if let Some((offset, number)) = held.unsent {
+            self.send(&held.handle, stateid, offset, &number.to_be_bytes());
+        }
+        let operations = Operations::new().at(&held.handle).with(op::DELEGRETURN, &stateid);
         let reply = self.client.compound(&mut self.session, &operations).unwrap();
         assert_eq!(status(&reply), Nfsstat4::Ok, "{name} is returned");
-        self.known.lock().unwrap().remove(&held.stateid.other);
+        self.known.lock().unwrap().remove(&stateid.other);
+    }
+
+    fn send(&mut self, handle: &[u8], stateid: Stateid4, offset: u64, data: &[u8]) {
+        let data = Bytes(data);
+        let args = WriteArgs { stateid, offset, stable: StableHow4::FileSync, data };
+        self.call(&Operations::new().at(handle).with(op::WRITE, &args)).unwrap();
     }
 
     /// A compound until its answer is not that it is to come back.
@@ -174,10 +201,71 @@ impl Version4 {
         let (stateid, _) = opened(&mut r);
         succeeded(&mut r, op::GETFH).unwrap();
         let handle = r.opaque(128).unwrap().to_vec();
-        let data = Bytes(data);
-        let args = WriteArgs { stateid, offset, stable: StableHow4::FileSync, data };
-        self.call(&Operations::new().at(&handle).with(op::WRITE, &args)).unwrap();
+        self.send(&handle, stateid, offset, data);
         self.close(&handle, stateid);
+    }
+
+    /// Opens a file so that it may be kept, and reads it; `None` if there is none of this name.
+    fn open_and_read(&mut self, name: &str, share_access: u32) -> Option<(Stateid4, Held)> {
+        let args = Self::open_args(name, share_access, OpenHow4::NoCreate);
+        let operations = Operations::new()
+            .at(&self.dir)
+            .with(op::OPEN, &args)
+            .bare(op::GETFH)
+            .with(op::GETATTR, &Bitmap4::of(&[attr::SIZE, attr::MODE]))
+            .with(op::READ, &ReadArgs { stateid: CURRENT, offset: 0, count: 32 });
+        let reply = match self.call(&operations) {
+            Ok(reply) => reply,
+            Err(Nfsstat4::NoEnt) => return None,
+            Err(status) => panic!("{name}: {status:?}"),
+        };
+        let mut r = inside(&reply, &[op::PUTFH, op::OPEN]);
+        let (open, delegation) = opened(&mut r);
+        succeeded(&mut r, op::GETFH).unwrap();
+        let handle = r.opaque(128).unwrap().to_vec();
+        succeeded(&mut r, op::GETATTR).unwrap();
+        let attrs: Fattr4<'_> = r.get().unwrap();
+        let mut values = Reader::new(attrs.values.0);
+        let (size, mode) = (values.u64().unwrap(), values.u32().unwrap());
+        succeeded(&mut r, op::READ).unwrap();
+        let _eof = r.bool().unwrap();
+        let seen = Some(Seen::new(r.opaque(32).unwrap(), size, mode));
+        if let Some(delegation) = delegation {
+            self.known.lock().unwrap().insert(delegation.stateid.other);
+        }
+        let none = Delegation { stateid: ANONYMOUS, writes: false };
+        let delegation = delegation.unwrap_or(none);
+        Some((open, Held { delegation, handle, seen, unsent: None }))
+    }
+
+    /// Keeps what was opened with a delegation, and closes it.
+    fn keep(&mut self, name: &str, open: Stateid4, opened: Held) {
+        let handle = opened.handle.clone();
+        if opened.delegation.stateid != ANONYMOUS {
+            assert!(self.held.insert(name.to_owned(), opened).is_none(), "two of {name}");
+        }
+        self.close(&handle, open);
+    }
+
+    /// Writes to a file of which it has a write delegation, or gets one; false if it gets none.
+    fn write_unsent(&mut self, name: &str, offset: u64, number: u64) -> bool {
+        let may_write = |held: &Held| held.delegation.writes && held.seen.is_some();
+        if !self.held.get(name).is_some_and(may_write) {
+            self.give_back(name);
+            let (open, opened) = self.open_and_read(name, BOTH).unwrap();
+            self.keep(name, open, opened);
+        }
+        match self.held.get_mut(name) {
+            Some(held @ Held { delegation: Delegation { writes: true, .. }, .. }) => {
+                if let Some(seen) = &mut held.seen {
+                    seen.numbers[offset as usize / 8] = number;
+                }
+                held.unsent = Some((offset, number));
+                self.unsent += 1;
+                true
+            }
+            _ => false,
+        }
     }
 
     fn set(&mut self, name: &str, number: u32, value: &[u8]) {
@@ -209,19 +297,23 @@ fn inside<'a>(reply: &'a Reply, numbers: &[u32]) -> Reader<'a> {
     r
 }
 
-/// The result of OPEN: the stateids of the open and of the delegation.
-fn opened(r: &mut Reader<'_>) -> (Stateid4, Option<Stateid4>) {
+/// The result of OPEN: the open, and the delegation.
+fn opened(r: &mut Reader<'_>) -> (Stateid4, Option<Delegation>) {
     let open = r.get().unwrap();
     r.opaque_fixed(20).unwrap();
     r.u32().unwrap();
     let _set: Bitmap4 = r.get().unwrap();
     match r.u32().unwrap() {
         0 => (open, None),
-        OPEN_DELEGATE_READ => {
-            let delegation = r.get().unwrap();
+        kind @ (OPEN_DELEGATE_READ | OPEN_DELEGATE_WRITE) => {
+            let (stateid, writes) = (r.get().unwrap(), kind == OPEN_DELEGATE_WRITE);
             let _recalled = r.bool().unwrap();
+            if writes {
+                // nothing is reserved
+                assert_eq!(r.words().unwrap(), [2, 0, 1]);
+            }
             assert_eq!(r.words().unwrap(), [0, 0, 0, 0]);
-            (open, Some(delegation))
+            (open, Some(Delegation { stateid, writes }))
         }
         3 => {
             if let 1 | 2 = r.u32().unwrap() {
@@ -242,45 +334,28 @@ impl Party for Version4 {
         self.return_recalled();
     }
 
+    fn end(&mut self) {
+        while let Some(name) = self.held.keys().next().cloned() {
+            self.give_back(&name);
+        }
+    }
+
     fn read(&mut self, name: &str) -> (Option<Seen>, bool) {
         match self.held.get(name) {
             Some(Held { seen: Some(seen), .. }) => return (Some(*seen), true),
             Some(_) => self.give_back(name),
             None => {}
         }
-        let args = Self::open_args(name, READ, OpenHow4::NoCreate);
-        let operations = Operations::new()
-            .at(&self.dir)
-            .with(op::OPEN, &args)
-            .bare(op::GETFH)
-            .with(op::GETATTR, &Bitmap4::of(&[attr::SIZE, attr::MODE]))
-            .with(op::READ, &ReadArgs { stateid: CURRENT, offset: 0, count: 32 });
-        let reply = match self.call(&operations) {
-            Ok(reply) => reply,
-            Err(Nfsstat4::NoEnt) => return (None, false),
-            Err(status) => panic!("{name}: {status:?}"),
-        };
-        let mut r = inside(&reply, &[op::PUTFH, op::OPEN]);
-        let (open, delegation) = opened(&mut r);
-        succeeded(&mut r, op::GETFH).unwrap();
-        let handle = r.opaque(128).unwrap().to_vec();
-        succeeded(&mut r, op::GETATTR).unwrap();
-        let attrs: Fattr4<'_> = r.get().unwrap();
-        let mut values = Reader::new(attrs.values.0);
-        let (size, mode) = (values.u64().unwrap(), values.u32().unwrap());
-        succeeded(&mut r, op::READ).unwrap();
-        let _eof = r.bool().unwrap();
-        let seen = Seen::new(r.opaque(32).unwrap(), size, mode);
-        if let Some(stateid) = delegation {
-            self.known.lock().unwrap().insert(stateid.other);
-            let held = Held { stateid, handle: handle.clone(), seen: Some(seen) };
-            assert!(self.held.insert(name.to_owned(), held).is_none(), "two of {name}");
-        }
-        self.close(&handle, open);
-        (Some(seen), false)
+        let Some((open, opened)) = self.open_and_read(name, READ) else { return (None, false) };
+        let seen = opened.seen;
+        self.keep(name, open, opened);
+        (seen, false)
     }
 
     fn write(&mut self, name: &str, offset: u64, number: u64) {
+        if self.writes && self.write_unsent(name, offset, number) {
+            return;
+        }
         self.before_own_change(name);
         self.write_to(name, OpenHow4::NoCreate, offset, &number.to_be_bytes());
     }

@@ -11,6 +11,8 @@ use xdr::{Reader, Writer};
 
 /// `RCA4_TYPE_MASK_RDATA_DLG`.
 const READ_DELEGATIONS: u32 = 0;
+/// `RCA4_TYPE_MASK_WDATA_DLG`.
+const WRITE_DELEGATIONS: u32 = 1;
 
 /// The operation of a callback, which follows CB_SEQUENCE.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,10 +33,12 @@ pub enum Operation {
         /// The file, as the client named it.
         handle: Box<[u8]>,
     },
-    /// The client is to keep at most so many read delegations and chooses which (RFC 8881 §20.6).
+    /// The client is to keep at most so many delegations and chooses which (RFC 8881 §20.6).
     RecallAny {
         /// How many.
         keep: u32,
+        /// Whether some of them are for writing.
+        writing: bool,
     },
     /// The client is to use fewer slots (RFC 8881 §20.8).
     RecallSlot {
@@ -66,8 +70,12 @@ impl Operation {
                 truncate: false,
                 fh: Bytes(handle),
             }),
-            Self::RecallAny { keep } => {
-                w.put(&CbRecallAnyArgs { keep: *keep, kinds: Bitmap4::of(&[READ_DELEGATIONS]) });
+            Self::RecallAny { keep, writing } => {
+                let kinds: &[u32] = match writing {
+                    false => &[READ_DELEGATIONS],
+                    true => &[READ_DELEGATIONS, WRITE_DELEGATIONS],
+                };
+                w.put(&CbRecallAnyArgs { keep: *keep, kinds: Bitmap4::of(kinds) });
             }
             Self::RecallSlot { highest } => {
                 w.put(&CbRecallSlotArgs { target_highest_slotid: *highest });
