@@ -8,7 +8,7 @@
 # container (root without CAP_DAC_READ_SEARCH, as in containers), held (ext4, and the socket is one of this script's, as with
 # systemd: it stays when the server is killed), crossing (file systems mounted below the exports, an
 # export inside another; `a` has crossmnt), referral (exports that a second server at 10.77.0.2 has), names (owners have the
-# names of a domain).
+# names of a domain), tls and mtls (the exports demand that; the guest's certificates are in $KC_JOB/tls).
 set -u
 bowline=$1 kind=$2
 shift 2
@@ -32,6 +32,13 @@ $export_dir/a       *(rw,no_root_squash,insecure)
 $export_dir/ro      *(ro,no_root_squash,insecure)
 $export_dir/squash  *(rw,root_squash,insecure)
 END
+if [ "$kind" = tls ] || [ "$kind" = mtls ]; then
+  sed -i "s/insecure/insecure,xprtsec=$kind/" "$KC_JOB/exports"
+  "$bowline" tls init --dir "$KC_JOB/tls" 10.77.0.1
+  "$bowline" tls client --dir "$KC_JOB/tls" client.lab.test
+  set -- "$@" --tls-cert "$KC_JOB/tls/server.pem" --tls-key "$KC_JOB/tls/server.key" --tls-client-ca "$KC_JOB/tls/ca.pem"
+  echo "$TLSHD_TREE" >"$KC_JOB/tls/tree"
+fi
 if [ "$kind" = crossing ]; then
   for d in a/tmp a/ext a/btr a/own a/own/nohide ro/covered; do mkdir -p "$export_dir/$d"; done
   touch "$export_dir/ro/covered/below"
