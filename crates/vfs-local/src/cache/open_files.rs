@@ -23,7 +23,9 @@ use crate::naming::inode_table::InodeTable;
 use papaya::{Guard, HashMap};
 use std::collections::HashMap as HashMapOfStd;
 use std::io;
-use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::atomic::{
+    AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst,
+};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 use sys::descriptors::DescriptorBudget;
@@ -80,6 +82,8 @@ pub struct OpenFiles {
     epoch: Instant,
     /// Since when a thread evicts, after `epoch`; 0 if none does.
     evicting_ms: AtomicU64,
+    /// How many entries stand in front of those that are to be looked at next for eviction; about.
+    evicted_to: AtomicUsize,
     next_backend: AtomicU32,
     /// Which files are kept: their entries are pinned.
     pub(super) kept: KeptFiles,
@@ -111,6 +115,7 @@ impl OpenFiles {
             now_s: AtomicU32::new(1),
             epoch: Instant::now(),
             evicting_ms: AtomicU64::new(0),
+            evicted_to: AtomicUsize::new(0),
             next_backend: AtomicU32::new(0),
             kept: KeptFiles::default(),
             wall_s: AtomicI64::new(Time::now().sec),
@@ -320,18 +325,43 @@ impl OpenFiles {
     fn close_if(&self, most: usize, condition: impl Fn(&Key, &OpenFile) -> bool) -> usize {
         let guard = self.map.guard();
         let mut gone: Vec<Weak<OpenFile>> = Vec::new();
-        for (key, file) in self.map.iter(&guard) {
-            let Some(file) = file else { continue };
-            if gone.len() >= most {
-                break;
-            }
-            if condition(key, file) && self.retire_entry(key, file, &guard) {
+        self.take_in_turn(most, &guard, |key, file| {
+            let is_taken = condition(key, file) && self.retire_entry(key, file, &guard);
+            if is_taken {
                 gone.push(Arc::downgrade(file));
             }
-        }
+            is_taken
+        });
         drop(guard);
         self.flush_garbage(&gone);
         gone.len()
+    }
+
+    /// Passes entries on until `most` have been taken: those behind the ones that it ended with last time come first. If it
+    /// always began at the same end of the map, the other end would fill up: a map that is half empty has no place there
+    /// for another entry then, and papaya (0.2.5) copies it to one of the same size, with the same places, without end.
+    fn take_in_turn<G: Guard>(
+        &self,
+        most: usize,
+        guard: &G,
+        mut take: impl FnMut(&Key, &Arc<OpenFile>) -> bool,
+    ) {
+        let (begin, len) = (self.evicted_to.load(Relaxed), self.map.len());
+        let behind = self.map.iter(guard).skip(begin);
+        let all = behind.chain(self.map.iter(guard).take(begin));
+        let (mut looked_at, mut taken) = (0_usize, 0_usize);
+        for (key, file) in all {
+            if taken >= most {
+                break;
+            }
+            looked_at = looked_at.saturating_add(1);
+            if file.as_ref().is_some_and(|file| take(key, file)) {
+                taken = taken.saturating_add(1);
+            }
+        }
+        // by the next time as many have come in front of that as were taken
+        let end = begin.saturating_add(looked_at).checked_rem(len);
+        self.evicted_to.store(end.unwrap_or(0), Relaxed);
     }
 
     /// Has the map free what was taken out of it, so that its descriptors are closed now and not
@@ -429,12 +459,12 @@ impl OpenFiles {
     /// Closes up to `most` pinned entries of files that still have a name: they are found by their id again.
     fn close_named(&self, most: usize) {
         let guard = self.map.guard();
-        let pinned = self.map.iter(&guard).filter_map(|(key, file)| Some((key, file.as_ref()?)));
         let answers = |file: &OpenFile| !file.queue().is_some_and(|queue| queue.hangs());
-        let named = pinned.filter(|(_, file)| file.is_pinned() && answers(file));
-        let named = named.filter(|(_, file)| !file.is_removed()).take(most);
         let mut gone = Vec::new();
-        for (key, file) in named {
+        self.take_in_turn(most, &guard, |key, file| {
+            if !file.is_pinned() || !answers(file) || file.is_removed() {
+                return false;
+            }
             file.retire();
             self.take_out(key, file, &guard);
             // it may have lost its name in this moment
@@ -443,7 +473,8 @@ impl OpenFiles {
             } else {
                 gone.push(Arc::downgrade(file));
             }
-        }
+            true
+        });
         drop(guard);
         self.flush_garbage(&gone);
     }
@@ -565,6 +596,10 @@ mod tests {
         Arc::new(OpenFile::new(fd, &stat))
     }
 
+    fn dup(file: &OpenFile) -> OwnedFd {
+        file.path().try_clone_to_owned().unwrap()
+    }
+
     fn file() -> Arc<OpenFile> {
         opened(sys::open::open_path("/".as_ref()).unwrap())
     }
@@ -624,6 +659,17 @@ mod tests {
         let files = OpenFiles::new(300);
         for n in 0..1000 {
             files.insert(key(n), file());
+            assert!(files.len() <= files.limit() + 1);
+        }
+    }
+
+    /// Entries are evicted from all of the map in turn: one that is crowded at one end cannot take another entry.
+    #[test]
+    fn a_cache_that_is_full_takes_any_number_of_files() {
+        let files = OpenFiles::new(100_000).with_entries_max(6_000);
+        let made = opened(sys::open::open_path("/".as_ref()).unwrap());
+        for n in 0..60_000 {
+            files.insert(key(n), Arc::new(made.again(dup(&made))));
             assert!(files.len() <= files.limit() + 1);
         }
     }
