@@ -80,11 +80,12 @@ demo() {
 }
 
 # released CARGO_OPTION...: builds the optimised program in a directory of its own. No path of this machine gets into it, so
-# that any clone of a commit gives the same bytes with the same compiler.
+# that any clone of a commit gives the same bytes with the same compiler. Nothing unwinds through the C of the cryptography: no
+# tables for that.
 released() {
   local cargo=${CARGO_HOME:-$HOME/.cargo}
   RUSTFLAGS="${static_flags:-} --remap-path-prefix=$root=/bowline --remap-path-prefix=$cargo=/cargo" \
-    CFLAGS="-ffile-prefix-map=$root=/bowline -ffile-prefix-map=$cargo=/cargo" \
+    CFLAGS="-ffile-prefix-map=$root=/bowline -ffile-prefix-map=$cargo=/cargo -fno-asynchronous-unwind-tables" \
     cargo build --release --locked --quiet --package bowline --target-dir target/package "$@"
 }
 

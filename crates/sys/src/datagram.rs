@@ -38,6 +38,7 @@
 //! each new socket while it is bound: two that are so marked are no matter to each other.
 
 use crate::identity::{Capability, with};
+use crate::zeros::zeros;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6, UdpSocket};
@@ -343,9 +344,10 @@ pub fn append(socket: &UdpSocket, bytes: &[u8]) -> io::Result<usize> {
 
 /// Throws away what [`cork`] has collected: the kernel does so with a datagram that grows too long.
 pub fn discard(socket: &UdpSocket) {
-    static TOO_MUCH: [u8; u16::MAX as usize] = [0; u16::MAX as usize];
+    // one byte more would be refused without a look at what is collected
+    let too_much = zeros().get(..usize::from(u16::MAX)).unwrap_or_default();
     // an error is what is wanted; without anything collected there is no destination
-    let _ = append(socket, &TOO_MUCH);
+    let _ = append(socket, too_much);
 }
 
 /// Throws away what has arrived.

@@ -46,3 +46,4 @@ pub mod testing;
 pub mod thread;
 pub mod tun;
 pub mod xattr;
+pub mod zeros;

@@ -12,6 +12,7 @@ use crate::conn::byte_stream::ByteStream;
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, IoSlice};
 use std::os::fd::AsFd;
+use sys::zeros::zeros;
 use telemetry::{Counter, WorkerStats};
 use xdr::{FileRange, Segment, Writer};
 
@@ -21,8 +22,6 @@ const AT_ONCE: usize = 16;
 const RANGE_COST: usize = 256;
 /// Bytes that are read at once where the kernel refuses to send from a file.
 const COPY: usize = 16 << 10;
-/// Sent in place of the part of a file that does not exist any more.
-static ZEROS: [u8; COPY] = [0; COPY];
 
 /// A segment of which the first bytes may have left.
 #[derive(Debug, Clone, Copy)]
@@ -260,7 +259,9 @@ fn send_range(
         let taken = match stream.send_file(range.file.as_fd(), offset, left) {
             Ok(0) => {
                 stats.add(Counter::RangesPadded, 1);
-                let zeros = ZEROS.get(..left.min(COPY)).unwrap_or(&ZEROS);
+                // in place of the part of the file that does not exist any more
+                let zeros = zeros();
+                let zeros = zeros.get(..left.min(COPY)).unwrap_or(zeros);
                 send_copied(stream, stats, zeros, left > COPY)?
             }
             Ok(taken) => {

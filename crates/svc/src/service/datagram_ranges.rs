@@ -17,11 +17,9 @@ use std::io::{self, ErrorKind};
 use std::net::UdpSocket;
 use std::os::fd::AsFd;
 use sys::mmsg::{self, Outgoing};
+use sys::zeros::zeros;
 use telemetry::{Counter, WorkerStats};
 use xdr::{FileRange, Segment};
-
-/// Sent in place of the part of a file that does not exist any more; larger than any range in a datagram.
-static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
 /// How the data of a reply came into its datagram: what is to be counted once that has left.
 #[derive(Debug, Default)]
@@ -89,7 +87,9 @@ fn collect_range(
         let taken = match sys::socket::send_file(socket, range.file.as_fd(), offset, left) {
             Ok(0) => {
                 stats.add(Counter::SendCalls, 1);
-                let zeros = sys::datagram::append(socket, ZEROS.get(..left).unwrap_or(&ZEROS))?;
+                // in place of the part of the file that does not exist any more; a range in a datagram is shorter
+                let zeros = zeros();
+                let zeros = sys::datagram::append(socket, zeros.get(..left).unwrap_or(zeros))?;
                 moved.padded = moved.padded.saturating_add(1);
                 moved.copied_bytes = moved.copied_bytes.saturating_add(zeros as u64);
                 zeros
