@@ -511,7 +511,9 @@ packages() {
     { cat "$dir/security"; return 1; }
   "$dir/root/usr/lib/bowline/exportfs" -f || return 1
   # each link of the installed documents leads to something
-  [ -z "$(packaging/documents "$dir/root/usr/share/doc/bowline" | tee /dev/stderr)" ] || return 1
+  local dead_links
+  dead_links=$(packaging/documents "$dir/root/usr/share/doc/bowline") || return 1
+  [ -z "$dead_links" ] || { say "links to files that are not installed: $dead_links"; return 1; }
   rm -rf "$dir"
 }
 
