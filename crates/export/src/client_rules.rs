@@ -4,6 +4,7 @@
 //! a cache that [`crate::resolver`] fills; it is read without a lock, and a reader writes to it
 //! only when it is the first to use an entry after a check.
 
+use crate::answer_cache::DROPPED_ONE_IN;
 use crate::clients::Client;
 use crate::flavors::FlavorList;
 use crate::options::{Options, Squash};
@@ -280,8 +281,8 @@ impl ClientRules {
                 }
             }
         } else if self.cached.len() >= CLIENTS_MAX {
-            // any entry: a client that is still active is resolved again
-            if let Some((other, _)) = self.cached.iter(&guard).next() {
+            // whichever: a client that is still active is resolved again
+            for (other, _) in self.cached.iter(&guard).step_by(DROPPED_ONE_IN) {
                 self.cached.remove(other, &guard);
             }
         }

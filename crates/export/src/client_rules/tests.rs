@@ -157,9 +157,10 @@ fn entries_expire_and_idle_clients_are_removed() {
 #[test]
 fn the_cache_is_bounded() {
     let lan = rules(&["*.lan"]);
-    for n in 0..5000u32 {
+    for n in 0..20_000u32 {
         let client = IpAddr::from(n.to_be_bytes());
         lan.store(client, lan.resolve(&NAMES, client), Instant::now());
+        assert!(lan.cached.len() <= super::CLIENTS_MAX);
     }
-    assert_eq!(lan.cached.len(), super::CLIENTS_MAX);
+    assert!(lan.cached.len() > super::CLIENTS_MAX / 8 * 7);
 }
