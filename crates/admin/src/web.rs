@@ -32,7 +32,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
-use transport::{Opener, count};
+use transport::{HttpAcceptor, count};
 
 /// Longest life of a connection: its handshake, its request, the answer, and the client's taking it.
 const TIMEOUT: Duration = Duration::from_secs(15);
@@ -72,7 +72,7 @@ pub struct HttpConfig {
 
 /// What all connections share.
 struct Shared {
-    opener: Opener,
+    acceptor: HttpAcceptor,
     router: axum::Router,
     counts: Arc<HttpCounts>,
 }
@@ -101,8 +101,8 @@ impl HttpServer {
         let HttpConfig { token, certificates, counts } = config;
         let has_tls = certificates.is_some();
         let router = routes::router(Answers::start(control)?, token, has_tls, Arc::clone(&counts));
-        let opener = Opener::new(certificates, Arc::clone(&counts));
-        let shared = Arc::new(Shared { opener, router, counts });
+        let acceptor = HttpAcceptor::new(certificates, Arc::clone(&counts));
+        let shared = Arc::new(Shared { acceptor, router, counts });
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (stop, stopped) = oneshot::channel();
         let run = move || match runtime.block_on(accept_all(listener, shared, stopped)) {
@@ -169,7 +169,7 @@ async fn accept_all(
 
 /// Answers the one request of a connection.
 async fn serve(stream: TcpStream, addr: SocketAddr, shared: Arc<Shared>) -> std::io::Result<()> {
-    let opened = shared.opener.open(stream).await?;
+    let opened = shared.acceptor.open(stream).await?;
     let peer = Peer { addr, is_encrypted: opened.is_encrypted };
     let service = TowerToHyperService::new(shared.router.clone());
     let with_peer = hyper::service::service_fn(move |mut request: hyper::Request<Incoming>| {

@@ -14,7 +14,7 @@ use crate::v4::Ended;
 use crate::v4::callback::{CallbackAnswer, Operation, Recipient};
 use export::{ClientAccess, Delegate, Requester};
 use rpc::{Blocking, TransportSecurity};
-use state::v4::{DelegationKind, DelegationRow, InTheWay, Recall};
+use state::v4::{DelegationConflict, DelegationKind, DelegationRow, Recall};
 use state::{FileKey, Now};
 use vfs::{Component, Create, Fid, Name, SetAttr, Status};
 
@@ -210,20 +210,20 @@ impl Nfs {
         &self,
         file: &Object<'_>,
         fid: &Fid,
-        recall: &dyn Fn(Now, &FileKey) -> InTheWay,
+        recall: &dyn Fn(Now, &FileKey) -> DelegationConflict,
     ) -> vfs::Result<()> {
         let Some(key) = file_key(file.export_id(), fid) else { return Ok(()) };
         let blocking = file.blocking();
         for _ in 0..WAITS {
             let seen = self.delegations.returns();
             match recall(self.clock.now(), &key) {
-                InTheWay::Nothing => return Ok(()),
-                InTheWay::Expired(clients) => {
+                DelegationConflict::Nothing => return Ok(()),
+                DelegationConflict::Expired(clients) => {
                     if self.end_expired(blocking, &clients) != Ended::All {
                         return Err(Status::Jukebox);
                     }
                 }
-                InTheWay::Recalled(recalls) => {
+                DelegationConflict::Recalled(recalls) => {
                     self.recall(&recalls);
                     if !self.delegations.wait(blocking, seen) {
                         return Err(Status::Jukebox);
@@ -279,9 +279,9 @@ impl Nfs {
         let mut expired = Vec::new();
         for file in files {
             match self.v4.state.recall_for_change(self.clock.now(), &file, None) {
-                InTheWay::Nothing => {}
-                InTheWay::Recalled(recalls) => self.recall(&recalls),
-                InTheWay::Expired(clients) => expired.extend(clients),
+                DelegationConflict::Nothing => {}
+                DelegationConflict::Recalled(recalls) => self.recall(&recalls),
+                DelegationConflict::Expired(clients) => expired.extend(clients),
             }
         }
         self.ask_for_unused();

@@ -161,7 +161,7 @@ struct Change {
 
 /// Whether settings can be changed the way that a request came.
 #[derive(Serialize)]
-struct Access {
+struct SettingAccess {
     version: u32,
     /// Somebody can have the token.
     has_token: bool,
@@ -172,7 +172,7 @@ struct Access {
 }
 
 async fn access(State(site): State<Site>, Extension(peer): Extension<Peer>) -> Response {
-    let access = Access {
+    let access = SettingAccess {
         version: VERSION,
         has_token: site.token.is_some(),
         has_tls: site.has_tls,

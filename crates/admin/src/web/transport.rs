@@ -47,30 +47,30 @@ pub fn count(counter: &AtomicU64) {
 }
 
 /// A stream of bytes, encrypted below or not.
-pub trait Bytes: AsyncRead + AsyncWrite + Unpin + Send {}
+pub trait ByteStream: AsyncRead + AsyncWrite + Unpin + Send {}
 
-impl<S: AsyncRead + AsyncWrite + Unpin + Send> Bytes for S {}
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> ByteStream for S {}
 
 /// A connection that can carry HTTP.
-pub struct Opened {
-    pub stream: TokioIo<Box<dyn Bytes>>,
+pub struct HttpConnection {
+    pub stream: TokioIo<Box<dyn ByteStream>>,
     pub is_encrypted: bool,
 }
 
-impl Opened {
-    fn new(stream: impl Bytes + 'static, is_encrypted: bool) -> Self {
+impl HttpConnection {
+    fn new(stream: impl ByteStream + 'static, is_encrypted: bool) -> Self {
         Self { stream: TokioIo::new(Box::new(stream)), is_encrypted }
     }
 }
 
 /// Opens connections. The lock guards when the next handshake may begin.
-pub struct Opener {
+pub struct HttpAcceptor {
     certificates: Option<Certificates>,
     next: Mutex<Instant>,
     counts: Arc<HttpCounts>,
 }
 
-impl Opener {
+impl HttpAcceptor {
     pub fn new(certificates: Option<Certificates>, counts: Arc<HttpCounts>) -> Self {
         Self { certificates, next: Mutex::new(Instant::now()), counts }
     }
@@ -79,7 +79,7 @@ impl Opener {
     ///
     /// # Errors
     /// It says nothing, or the handshake fails.
-    pub async fn open(&self, stream: TcpStream) -> io::Result<Opened> {
+    pub async fn open(&self, stream: TcpStream) -> io::Result<HttpConnection> {
         if let Some(certificates) = &self.certificates {
             let mut first = [0];
             within(stream.peek(&mut first)).await?;
@@ -88,14 +88,14 @@ impl Opener {
             }
         }
         count(&self.counts.plain);
-        Ok(Opened::new(stream, false))
+        Ok(HttpConnection::new(stream, false))
     }
 
     async fn handshake(
         &self,
         stream: TcpStream,
         certificates: &Certificates,
-    ) -> io::Result<Opened> {
+    ) -> io::Result<HttpConnection> {
         let made = within(async {
             sleep_until(self.turn()).await;
             TlsAcceptor::from(certificates()).accept(stream).await
@@ -103,7 +103,7 @@ impl Opener {
         match made.await {
             Ok(stream) => {
                 count(&self.counts.encrypted);
-                Ok(Opened::new(stream, true))
+                Ok(HttpConnection::new(stream, true))
             }
             Err(error) => {
                 count(&self.counts.failed_handshakes);

@@ -20,7 +20,7 @@ use crate::object::Object;
 use crate::verbs;
 use export::Delegate;
 use proto::nfs4::{Bitmap4, Nfsstat4, OpenClaim4, Stateid4, attr as a, op, share};
-use state::v4::{DelegationKind, InTheWay, NotDelegated, Stateid, StateidError};
+use state::v4::{DelegationConflict, DelegationKind, NotDelegated, Stateid, StateidError};
 use state::{FileKey, ShareBits, ShareMode};
 use std::any::Any;
 use std::sync::Arc;
@@ -151,7 +151,7 @@ pub(super) fn recall_own(frame: &Frame<'_>, mode: ShareMode) -> Result<(), Faile
     if mode.access == ShareBits::READ || !state.any_delegations() {
         return Ok(());
     }
-    if let InTheWay::Recalled(recalls) =
+    if let DelegationConflict::Recalled(recalls) =
         state.recall_for_own_change(frame.now, &frame.file_key()?, frame.client_id())
     {
         frame.nfs.recall(&recalls);

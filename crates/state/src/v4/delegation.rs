@@ -42,7 +42,7 @@ pub enum NotDelegated {
 /// What other clients' delegations mean for a request that changes a file.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use]
-pub enum InTheWay {
+pub enum DelegationConflict {
     /// There are none.
     Nothing,
     /// These are to be recalled now, and the caller comes back later.
@@ -313,9 +313,14 @@ impl V4State {
 
     /// What write delegation of a file is in the way of whoever wants to read it, or those of its attributes that change as
     /// it is written, of another client than `except`. As [`V4State::recall_for_change`].
-    pub fn recall_for_read(&self, now: Now, file: &FileKey, except: Option<u64>) -> InTheWay {
+    pub fn recall_for_read(
+        &self,
+        now: Now,
+        file: &FileKey,
+        except: Option<u64>,
+    ) -> DelegationConflict {
         if !self.any_write_delegations() {
-            return InTheWay::Nothing;
+            return DelegationConflict::Nothing;
         }
         self.recall_from(now, file, |delegation| {
             delegation.kind == DelegationKind::Write && Some(delegation.client.id) != except
@@ -325,9 +330,14 @@ impl V4State {
     /// What delegations are in the way of whoever wants to change a file, of other clients than `except`. They are
     /// recalled; those that were not returned in time are revoked. None is given until the change has had time to take
     /// place.
-    pub fn recall_for_change(&self, now: Now, file: &FileKey, except: Option<u64>) -> InTheWay {
+    pub fn recall_for_change(
+        &self,
+        now: Now,
+        file: &FileKey,
+        except: Option<u64>,
+    ) -> DelegationConflict {
         if !self.any_delegations() {
-            return InTheWay::Nothing;
+            return DelegationConflict::Nothing;
         }
         self.delegations.note_change(now, file);
         self.recall_from(now, file, |delegation| Some(delegation.client.id) != except)
@@ -335,9 +345,14 @@ impl V4State {
 
     /// The same for a client that changes a file by an open of its own: its read delegation is in the way as well, whose
     /// guard would hold back the server; its write delegation is not.
-    pub fn recall_for_own_change(&self, now: Now, file: &FileKey, client: Option<u64>) -> InTheWay {
+    pub fn recall_for_own_change(
+        &self,
+        now: Now,
+        file: &FileKey,
+        client: Option<u64>,
+    ) -> DelegationConflict {
         if !self.any_delegations() {
-            return InTheWay::Nothing;
+            return DelegationConflict::Nothing;
         }
         self.delegations.note_change(now, file);
         self.recall_from(now, file, |delegation| {
@@ -361,20 +376,24 @@ impl V4State {
         now: Now,
         file: &FileKey,
         in_the_way: impl Fn(&Delegation) -> bool,
-    ) -> InTheWay {
-        let Some(shard) = self.delegations.shard(file) else { return InTheWay::Nothing };
+    ) -> DelegationConflict {
+        let Some(shard) = self.delegations.shard(file) else { return DelegationConflict::Nothing };
         let mut step = SweepStep::default();
         {
             let files = acquire(shard);
-            let Some(file) = files.get(file) else { return InTheWay::Nothing };
+            let Some(file) = files.get(file) else { return DelegationConflict::Nothing };
             let all = file.delegations.iter().filter(|delegation| in_the_way(delegation));
             all.for_each(|delegation| self.step(now, delegation, &mut step));
         }
         step.overdue.iter().for_each(|delegation| self.revoke_delegation(delegation));
         if !step.expired.is_empty() {
-            return InTheWay::Expired(step.expired);
+            return DelegationConflict::Expired(step.expired);
         }
-        if step.waits { InTheWay::Recalled(step.recalls) } else { InTheWay::Nothing }
+        if step.waits {
+            DelegationConflict::Recalled(step.recalls)
+        } else {
+            DelegationConflict::Nothing
+        }
     }
 
     /// What is to be done with a delegation that is in the way. With the lock of its shard held.
@@ -396,8 +415,8 @@ impl V4State {
     /// Recalls all delegations of a file: a local program waits for it, or has changed it.
     pub fn recall_file(&self, now: Now, file: &FileKey) -> Vec<Recall> {
         match self.recall_for_change(now, file, None) {
-            InTheWay::Recalled(recalls) => recalls,
-            InTheWay::Nothing | InTheWay::Expired(_) => Vec::new(),
+            DelegationConflict::Recalled(recalls) => recalls,
+            DelegationConflict::Nothing | DelegationConflict::Expired(_) => Vec::new(),
         }
     }
 

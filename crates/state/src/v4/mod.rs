@@ -59,7 +59,7 @@ pub use back_channel::{
     BACK_CONNS_MAX, BACK_SLOTS_MAX, BackAnswer, BackCall, BackChannel, BackStep,
 };
 pub use create_session::{CreateSession, CreateSessionError, DestroyError};
-pub use delegation::{DelegationRow, InTheWay, NotDelegated, SweptDelegations};
+pub use delegation::{DelegationConflict, DelegationRow, NotDelegated, SweptDelegations};
 pub use delegation_entry::{DelegationKind, Recall};
 pub use exchange_id::{ExchangeId, ExchangeIdError, Exchanged};
 pub use limits::V4Limits;

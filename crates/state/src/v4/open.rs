@@ -4,7 +4,7 @@
 //! open wants and denies is one word, which readers load without a lock; it changes under the lock of the file's shard.
 
 use super::client::{Client, NotAdded};
-use super::delegation::InTheWay;
+use super::delegation::DelegationConflict;
 use super::delegation_entry::Recall;
 use super::file_opens::FileOpens;
 use super::minor0::Owner;
@@ -184,9 +184,9 @@ impl V4State {
             false => self.recall_for_read(now, file, except),
         };
         match in_the_way {
-            InTheWay::Nothing => Ok(()),
-            InTheWay::Recalled(recalls) => Err(OpenError::Delegated(recalls)),
-            InTheWay::Expired(clients) => Err(OpenError::Expired(clients)),
+            DelegationConflict::Nothing => Ok(()),
+            DelegationConflict::Recalled(recalls) => Err(OpenError::Delegated(recalls)),
+            DelegationConflict::Expired(clients) => Err(OpenError::Expired(clients)),
         }
     }
 

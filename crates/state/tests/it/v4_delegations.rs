@@ -1,9 +1,9 @@
 //! Delegations: who gets one, what recalls it, and what becomes of one that is not returned.
 
 use bowline_state::v4::{
-    ChannelLimits, CreateSession, DelegationKind, DestroyError, ExchangeId, InTheWay, NotDelegated,
-    OpenError, OpenRequest, Principal, SessionId, Started, Stateid, StateidError, V4Limits,
-    V4State, status_flags,
+    ChannelLimits, CreateSession, DelegationConflict, DelegationKind, DestroyError, ExchangeId,
+    NotDelegated, OpenError, OpenRequest, Principal, SessionId, Started, Stateid, StateidError,
+    V4Limits, V4State, status_flags,
 };
 use bowline_state::{FileKey, Now, ShareBits, ShareMode};
 use proptest::prelude::*;
@@ -185,7 +185,7 @@ fn a_file_is_not_delegated_while_it_is_written_nor_soon_after_a_recall() {
     let held = world.delegate(1, 1, 0).unwrap();
     assert!(matches!(
         world.state.recall_for_change(Now(10), &file(1), None),
-        InTheWay::Recalled(_)
+        DelegationConflict::Recalled(_)
     ));
     world.give_back(1, 1, held).unwrap();
     assert_eq!(world.delegate(1, 1, 20_000), Err(NotDelegated::Contention));
@@ -197,7 +197,7 @@ fn a_file_is_not_delegated_while_somebody_changes_it() {
     let world = World::new(2);
     world.delegate(0, 2, 0).unwrap();
     // whoever was told that there is none now makes the change
-    assert_eq!(world.state.recall_for_change(Now(10), &file(1), None), InTheWay::Nothing);
+    assert_eq!(world.state.recall_for_change(Now(10), &file(1), None), DelegationConflict::Nothing);
     assert_eq!(world.delegate(1, 1, 1009), Err(NotDelegated::Contention));
     world.delegate(1, 1, 1010).unwrap();
 }
@@ -207,7 +207,7 @@ fn the_holder_changes_the_file_without_a_recall() {
     let world = World::new(1);
     world.delegate(0, 1, 0).unwrap();
     let own = Some(world.client_id(0));
-    assert_eq!(world.state.recall_for_change(Now(1), &file(1), own), InTheWay::Nothing);
+    assert_eq!(world.state.recall_for_change(Now(1), &file(1), own), DelegationConflict::Nothing);
     world.open(0, 1, ShareBits::WRITE, 1).unwrap();
     assert_eq!(world.state.recalled_count(), 0);
 }
@@ -229,7 +229,7 @@ fn a_writer_has_the_file_to_itself_and_readers_recall() {
         state.recall_for_own_change(Now(1), &file(1), own),
         state.recall_for_read(Now(1), &file(2), other),
     ] {
-        assert_eq!(asked, InTheWay::Nothing);
+        assert_eq!(asked, DelegationConflict::Nothing);
     }
     assert!(
         state.is_written_by_other(&file(1), other) && state.is_written_by_other(&file(1), None)
@@ -241,14 +241,17 @@ fn a_writer_has_the_file_to_itself_and_readers_recall() {
         panic!("opened for reading");
     };
     assert_eq!(recalls.iter().map(|recall| recall.stateid()).collect::<Vec<_>>(), [held]);
-    assert_eq!(state.recall_for_read(Now(3), &file(1), other), InTheWay::Recalled(Vec::new()));
+    assert_eq!(
+        state.recall_for_read(Now(3), &file(1), other),
+        DelegationConflict::Recalled(Vec::new())
+    );
     assert_eq!(
         state.recall_for_own_change(Now(3), &file(1), other),
-        InTheWay::Recalled(Vec::new())
+        DelegationConflict::Recalled(Vec::new())
     );
     world.give_back(0, 1, held).unwrap();
     assert_eq!((world.guards(), state.write_delegation_count()), (0, 0));
-    assert_eq!(state.recall_for_read(Now(4), &file(1), other), InTheWay::Nothing);
+    assert_eq!(state.recall_for_read(Now(4), &file(1), other), DelegationConflict::Nothing);
     world.open(1, 1, ShareBits::READ, 4).unwrap();
     let again = world.delegate_for(DelegationKind::Write, 0, 1, 100_000);
     assert_eq!(again, Err(NotDelegated::Contention), "another has it open");
@@ -267,10 +270,10 @@ fn a_file_is_delegated_to_a_writer_only_if_nobody_else_has_anything_of_it() {
     let own = Some(world.client_id(1));
     assert!(matches!(
         world.state.recall_for_own_change(Now(1), &file(1), own),
-        InTheWay::Recalled(recalls) if recalls.len() == 1
+        DelegationConflict::Recalled(recalls) if recalls.len() == 1
     ));
     // a change that was allowed is none of its opener's business
-    assert_eq!(world.state.recall_for_change(Now(2), &file(2), None), InTheWay::Nothing);
+    assert_eq!(world.state.recall_for_change(Now(2), &file(2), None), DelegationConflict::Nothing);
     assert_eq!(world.delegate(0, 2, 3), Err(NotDelegated::Contention));
     world.delegate_for(DelegationKind::Write, 0, 2, 3).unwrap();
     let kinds: Vec<_> = world.state.delegation_rows(Now(3)).iter().map(|row| row.kind).collect();
@@ -368,11 +371,14 @@ fn a_silent_client_is_ended_for_what_it_holds_back() {
     let silent = world.client_id(0);
     assert_eq!(
         world.state.recall_for_change(Now(now), &file(1), None),
-        InTheWay::Expired(vec![silent])
+        DelegationConflict::Expired(vec![silent])
     );
     let _ended = world.state.begin_expiry(Now(now), silent);
     assert_eq!((world.state.delegation_count(), world.guards()), (0, 0));
-    assert_eq!(world.state.recall_for_change(Now(now), &file(1), None), InTheWay::Nothing);
+    assert_eq!(
+        world.state.recall_for_change(Now(now), &file(1), None),
+        DelegationConflict::Nothing
+    );
 }
 
 #[test]
@@ -469,7 +475,7 @@ proptest! {
                 }
                 Step::Read => {
                     let own = Some(world.client_id(client));
-                    let free = world.state.recall_for_read(Now(now), &file(n), own) == InTheWay::Nothing;
+                    let free = world.state.recall_for_read(Now(now), &file(n), own) == DelegationConflict::Nothing;
                     let others = kept.iter().any(|(holder, file, stateid)| {
                         *file == n && *holder != client && world.check(*holder, n, *stateid).is_ok()
                     });
@@ -493,7 +499,7 @@ proptest! {
                 }
                 Step::Change => {
                     let own = Some(world.client_id(client));
-                    let free = world.state.recall_for_change(Now(now), &file(n), own) == InTheWay::Nothing;
+                    let free = world.state.recall_for_change(Now(now), &file(n), own) == DelegationConflict::Nothing;
                     let others = held.iter().any(|(holder, file, stateid)| {
                         *file == n && *holder != client && world.check(*holder, n, *stateid).is_ok()
                     });

@@ -27,16 +27,11 @@ impl Leases for LocalFs {
         fid: &Fid,
         on_break: LeaseBreakCallback,
     ) -> Result<Option<Kept>> {
-        let file = self.leasable(cx, fid)?;
         // a reader that is a copy of what had a write lease writes as well
-        let reader_writes = || file.reader().is_some_and(sys::open::writes);
-        if file.writer().is_some() || reader_writes() {
-            drop(file);
-            if !self.files.close_data(&self.key(fid)) {
-                return Ok(None);
-            }
-        }
-        let (file, _) = self.hold(cx, fid)?;
+        let is_in_the_way = |file: &OpenFile| {
+            file.writer().is_some() || file.reader().is_some_and(sys::open::writes)
+        };
+        let Some(file) = self.held_without_data(cx, fid, is_in_the_way)? else { return Ok(None) };
         let fd = self.open_data(fid, &file, How::Read).map_err(errno::from)?;
         self.take_lease(cx, fid, (Kind::Writers, fd), on_break)
     }
@@ -47,14 +42,8 @@ impl Leases for LocalFs {
         fid: &Fid,
         on_break: LeaseBreakCallback,
     ) -> Result<Option<Kept>> {
-        let file = self.leasable(cx, fid)?;
-        if file.writer().is_some() || file.reader().is_some() {
-            drop(file);
-            if !self.files.close_data(&self.key(fid)) {
-                return Ok(None);
-            }
-        }
-        let (file, _) = self.hold(cx, fid)?;
+        let has_data = |file: &OpenFile| file.writer().is_some() || file.reader().is_some();
+        let Some(file) = self.held_without_data(cx, fid, has_data)? else { return Ok(None) };
         match self.open_data(fid, &file, How::Write).map_err(errno::from) {
             // somebody else has a lease of it, it is a program that runs, or it cannot be written
             Err(Status::Jukebox | Status::Acces | Status::RoFs) => Ok(None),
@@ -78,6 +67,23 @@ impl LocalFs {
         }
         self.will_block(cx)?;
         Ok(file)
+    }
+
+    /// The file, once the descriptors for its data are closed that would be in the way of a lease; `None` if they stay.
+    fn held_without_data(
+        &self,
+        cx: &Cx<'_>,
+        fid: &Fid,
+        is_in_the_way: impl Fn(&OpenFile) -> bool,
+    ) -> Result<Option<Arc<OpenFile>>> {
+        let file = self.leasable(cx, fid)?;
+        if is_in_the_way(&file) {
+            drop(file);
+            if !self.files.close_data(&self.key(fid)) {
+                return Ok(None);
+            }
+        }
+        Ok(Some(self.hold(cx, fid)?.0))
     }
 
     fn take_lease(

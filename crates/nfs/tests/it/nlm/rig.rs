@@ -113,7 +113,7 @@ impl Owner {
 }
 
 /// A lock that is in the way: mode, process, owner handle, offset and length.
-type InTheWay = (bool, i32, Vec<u8>, u64, u64);
+type DelegationConflict = (bool, i32, Vec<u8>, u64, u64);
 
 impl Rig {
     /// One writable export of this backend.
@@ -262,7 +262,7 @@ impl Rig {
         who: Owner,
         exclusive: bool,
         lock: Lock<'_>,
-    ) -> Result<(), (Status, Option<InTheWay>)> {
+    ) -> Result<(), (Status, Option<DelegationConflict>)> {
         let args = TestArgs { cookie: b"cookie", exclusive, lock };
         let bytes = self.try_call(who, p::TEST, &args).unwrap();
         let mut r = Reader::new(&bytes);
