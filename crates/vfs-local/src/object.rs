@@ -191,9 +191,14 @@ impl LocalFs {
         if ftype == vfs::FileType::Directory && !is_inside(self, fd.as_fd(), &stat)? {
             return Err(Status::Stale);
         }
-        let file = Arc::new(OpenFile::new(fd, &stat));
+        Ok(self.files.insert(self.key(fid), Arc::new(self.entry_of(fd, &stat))))
+    }
+
+    /// An entry for the cache, of an object that was opened as a path.
+    pub(crate) fn entry_of(&self, path: OwnedFd, stat: &Stat) -> OpenFile {
+        let file = OpenFile::new(path, stat);
         file.close_by(&self.closing);
-        Ok(self.files.insert(self.key(fid), file))
+        file
     }
 
     /// Without free descriptors, some are closed and it is retried.

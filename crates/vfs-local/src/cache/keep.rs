@@ -3,7 +3,10 @@
 use crate::cache::key::Key;
 use crate::cache::open_file::OpenFile;
 use crate::cache::open_files::OpenFiles;
-use std::sync::Arc;
+use papaya::Guard;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Weak};
 use sys::open::{How, reopen};
 use vfs::{Kept, Result, Status};
 
@@ -37,19 +40,107 @@ impl OpenFiles {
 
     /// Makes sure that a kept file whose last name has just been removed is open: `file` is the same object.
     pub fn pin_removed(&self, key: Key, file: &OpenFile) {
-        if self.kept.has(&key) && !self.with(&key, |file| file.is_pinned()).unwrap_or(false) {
-            self.reopen_pinned(key, file);
+        if self.must_open(&key) {
+            let path = self.open_with_retry(|| reopen(file.path(), How::Path));
+            self.insert_again(key, file, path);
         }
     }
 
+    /// The same for an object that is in the cache only if another thread has put it there; `file` makes an entry for it.
+    pub fn pin_removed_with(&self, key: Key, file: impl FnOnce() -> OpenFile) {
+        if self.must_open(&key) {
+            self.insert(key, Arc::new(file()));
+        }
+    }
+
+    /// Whether a file is kept, and has no entry that is pinned.
+    fn must_open(&self, key: &Key) -> bool {
+        self.kept.has(key) && !self.with(key, |file| file.is_pinned()).unwrap_or(false)
+    }
+
     /// Puts a new entry in the place of one that was taken out, with the path descriptor alone.
-    pub(super) fn reopen_pinned(&self, key: Key, file: &OpenFile) {
-        match reopen(file.path(), How::Path) {
+    fn insert_again(&self, key: Key, file: &OpenFile, path: io::Result<OwnedFd>) {
+        match path {
             Ok(path) => drop(self.insert(key, Arc::new(file.again(path)))),
             Err(error) => {
                 tracing::warn!(%error, "a file that a client has open may be lost: it cannot be opened again");
             }
         }
+    }
+
+    /// Puts an entry with the path descriptor alone in the place of a pinned one. The descriptor is made first; if there is
+    /// none, the old entry stays: without one its file, if it has no name, would be lost. What was taken out.
+    pub(super) fn reduce_to_path(
+        &self,
+        key: &Key,
+        file: &Arc<OpenFile>,
+        guard: &impl Guard,
+    ) -> Option<Weak<OpenFile>> {
+        let path = reopen(file.path(), How::Path).ok()?;
+        file.retire();
+        self.take_out(key, file, guard);
+        self.insert(*key, Arc::new(file.again(path)));
+        Some(Arc::downgrade(file))
+    }
+
+    /// Reduces the pinned entries that `condition` selects to their paths.
+    fn reduce_if(&self, condition: impl Fn(&OpenFile) -> bool) {
+        if self.kept.len() == 0 {
+            return;
+        }
+        let guard = self.map.guard();
+        let mut gone = Vec::new();
+        for (key, file) in self.map.iter(&guard) {
+            let Some(file) = file.as_ref().filter(|file| file.is_pinned() && condition(file))
+            else {
+                continue;
+            };
+            gone.extend(self.reduce_to_path(key, file, &guard));
+        }
+        drop(guard);
+        self.flush_garbage(&gone);
+    }
+
+    /// Closes descriptors for writing of pinned entries that nobody has written through for a while: a program that
+    /// was written may be run.
+    pub(super) fn close_idle_writers(&self, now_s: u32) {
+        self.reduce_if(|file| file.has_idle_writer(now_s));
+    }
+
+    /// Closes descriptors for data of pinned entries without a name, which cannot be closed altogether: those that
+    /// were not used in this second, and have no writes to sync.
+    pub(super) fn close_data_of_removed(&self) {
+        let now_s = self.now_s();
+        self.reduce_if(|file| {
+            file.has_data_descriptors()
+                && file.idle_s(now_s) > 0
+                && !file.unsynced().has_unsynced()
+                && answers(file)
+                && file.is_removed()
+        });
+    }
+
+    /// Closes up to `most` pinned entries of files that still have a name: they are found by their id again. How many.
+    pub(super) fn close_named(&self, most: usize) -> usize {
+        let guard = self.map.guard();
+        let mut gone = Vec::new();
+        self.take_in_turn(most, &guard, |key, file| {
+            if !file.is_pinned() || !answers(file) || file.is_removed() {
+                return false;
+            }
+            file.retire();
+            self.take_out(key, file, &guard);
+            // it may have lost its name in this moment
+            if file.is_removed() {
+                self.insert_again(*key, file, reopen(file.path(), How::Path));
+            } else {
+                gone.push(Arc::downgrade(file));
+            }
+            true
+        });
+        drop(guard);
+        self.flush_garbage(&gone);
+        gone.len()
     }
 
     /// Releases all entries of a backend that is being removed, with its files.
@@ -76,6 +167,11 @@ impl OpenFiles {
             self.close_later(*key);
         }
     }
+}
+
+/// Whether the file system of a file answers, as far as is known.
+fn answers(file: &OpenFile) -> bool {
+    !file.queue().is_some_and(|queue| queue.hangs())
 }
 
 /// A guard.
@@ -164,6 +260,33 @@ mod tests {
         assert_eq!(has_writer(), Some(true));
         files.sweep(4);
         assert_eq!(has_writer(), Some(false));
+        drop(kept);
+        files.close_removed_now();
+        assert!(files.is_empty());
+    }
+
+    #[test]
+    fn without_descriptors_an_unlinked_kept_file_has_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("kept");
+        let files = Arc::new(OpenFiles::new(100).with_entries_max(16));
+        let kept: Vec<_> = (0..40)
+            .map(|n| {
+                File::create(&path).unwrap();
+                let kept = keep(&files, n, &path);
+                let read = || Ok(File::open(&path)?.into());
+                files.with(&key(n), |file| file.reader_or(read).map(|_| ()).unwrap());
+                std::fs::remove_file(&path).unwrap();
+                kept
+            })
+            .collect();
+        let readers = || {
+            let has = |n| files.with(&key(n), |file| file.reader().is_some());
+            (0..40).filter(|n| has(*n).expect("it is open")).count()
+        };
+        assert_eq!(readers(), 40, "used in this second");
+        files.sweep(2);
+        assert_eq!(readers(), 0);
         drop(kept);
         files.close_removed_now();
         assert!(files.is_empty());

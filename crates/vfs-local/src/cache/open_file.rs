@@ -124,15 +124,6 @@ impl OpenFile {
         self.fds.receiver().0.get()
     }
 
-    /// Another descriptor of an object that is open as a path.
-    ///
-    /// # Errors
-    /// The kernel's error.
-    pub fn of_path(path: &OwnedFd) -> io::Result<Self> {
-        let stat = sys::stat::of_fd(path.as_fd())?;
-        Ok(Self::new(path.try_clone()?, &stat))
-    }
-
     /// A regular file that was just made, open for writing, and its attributes.
     pub fn created(fd: OwnedFd, stat: &Stat, now_s: u32) -> Self {
         let file = Self::new(fd, stat);
@@ -179,6 +170,11 @@ impl OpenFile {
     /// The descriptor for writing, if there is one already.
     pub fn writer(&self) -> Option<BorrowedFd<'_>> {
         if self.path_writes { Some(self.path()) } else { self.fds.writer.get().map(AsFd::as_fd) }
+    }
+
+    /// Whether it has descriptors beside its path.
+    pub(super) fn has_data_descriptors(&self) -> bool {
+        self.fds.reader.get().is_some() || self.fds.writer.get().is_some()
     }
 
     /// The descriptor for reading; `open` makes it.

@@ -84,6 +84,8 @@ pub struct OpenFiles {
     evicting_ms: AtomicU64,
     /// How many entries stand in front of those that are to be looked at next for eviction; about.
     evicted_to: AtomicUsize,
+    /// Entries that were left by an eviction which found too few; 0 after one that found enough, and each second.
+    stuck: AtomicUsize,
     next_backend: AtomicU32,
     /// Which files are kept: their entries are pinned.
     pub(super) kept: KeptFiles,
@@ -116,6 +118,7 @@ impl OpenFiles {
             epoch: Instant::now(),
             evicting_ms: AtomicU64::new(0),
             evicted_to: AtomicUsize::new(0),
+            stuck: AtomicUsize::new(0),
             next_backend: AtomicU32::new(0),
             kept: KeptFiles::default(),
             wall_s: AtomicI64::new(Time::now().sec),
@@ -190,10 +193,11 @@ impl OpenFiles {
         Some(work(file))
     }
 
-    /// Makes room for `coming` more entries. The limit falls when clients connect.
+    /// Makes room for `coming` more entries. The limit falls when clients connect. If it is exceeded by entries that cannot
+    /// be evicted, not every new one has all others looked at.
     fn make_room(&self, coming: usize) {
         let (len, limit) = (self.map.len() + coming, self.limit());
-        if len > limit {
+        if len > limit && len > self.stuck.load(Relaxed) + limit / 8 {
             self.evict(len - limit + limit / 8);
         }
     }
@@ -247,7 +251,7 @@ impl OpenFiles {
     }
 
     /// Takes this very entry out of the map, if it is there still. It has been retired.
-    fn take_out(&self, key: &Key, file: &Arc<OpenFile>, guard: &impl Guard) -> bool {
+    pub(super) fn take_out(&self, key: &Key, file: &Arc<OpenFile>, guard: &impl Guard) -> bool {
         let same = |_: &Key, now: &Option<Arc<OpenFile>>| {
             now.as_ref().is_some_and(|now| Arc::ptr_eq(now, file))
         };
@@ -340,7 +344,7 @@ impl OpenFiles {
     /// Passes entries on until `most` have been taken: those behind the ones that it ended with last time come first. If it
     /// always began at the same end of the map, the other end would fill up: a map that is half empty has no place there
     /// for another entry then, and papaya (0.2.5) copies it to one of the same size, with the same places, without end.
-    fn take_in_turn<G: Guard>(
+    pub(super) fn take_in_turn<G: Guard>(
         &self,
         most: usize,
         guard: &G,
@@ -367,7 +371,7 @@ impl OpenFiles {
     /// Has the map free what was taken out of it, so that its descriptors are closed now and not
     /// when others are. The map's garbage is freed in batches of more values than threads are
     /// inside the map; a batch that is too small is filled up with padding.
-    fn flush_garbage(&self, gone: &[Weak<OpenFile>]) {
+    pub(super) fn flush_garbage(&self, gone: &[Weak<OpenFile>]) {
         if gone.is_empty() {
             return;
         }
@@ -450,54 +454,14 @@ impl OpenFiles {
             }
         }
         if left > 0 && self.kept.len() > self.limit() / 2 {
-            self.close_named(left);
+            left -= self.close_named(left);
+            if left > 0 {
+                self.close_data_of_removed();
+            }
         }
+        self.stuck.store(if left > 0 { self.map.len() } else { 0 }, Relaxed);
         // unless another has taken over
         let _ = self.evicting_ms.compare_exchange(now_ms, 0, SeqCst, Relaxed);
-    }
-
-    /// Closes up to `most` pinned entries of files that still have a name: they are found by their id again.
-    fn close_named(&self, most: usize) {
-        let guard = self.map.guard();
-        let answers = |file: &OpenFile| !file.queue().is_some_and(|queue| queue.hangs());
-        let mut gone = Vec::new();
-        self.take_in_turn(most, &guard, |key, file| {
-            if !file.is_pinned() || !answers(file) || file.is_removed() {
-                return false;
-            }
-            file.retire();
-            self.take_out(key, file, &guard);
-            // it may have lost its name in this moment
-            if file.is_removed() {
-                self.reopen_pinned(*key, file);
-            } else {
-                gone.push(Arc::downgrade(file));
-            }
-            true
-        });
-        drop(guard);
-        self.flush_garbage(&gone);
-    }
-
-    /// Closes descriptors for writing of pinned entries that nobody has written through for a while: a program that
-    /// was written may be run.
-    fn close_idle_writers(&self, now_s: u32) {
-        if self.kept.len() == 0 {
-            return;
-        }
-        let guard = self.map.guard();
-        let mut gone = Vec::new();
-        for (key, file) in self.map.iter(&guard) {
-            let Some(file) = file else { continue };
-            if file.is_pinned() && file.has_idle_writer(now_s) {
-                file.retire();
-                self.take_out(key, file, &guard);
-                self.reopen_pinned(*key, file);
-                gone.push(Arc::downgrade(file));
-            }
-        }
-        drop(guard);
-        self.flush_garbage(&gone);
     }
 
     /// Closes a file's descriptors for data, and waits a moment for that; false if data that was written by them is not
@@ -509,13 +473,14 @@ impl OpenFiles {
             return false;
         }
         let queue = file.queue().map(Arc::clone);
-        let pinned = file.is_pinned();
-        file.retire();
-        self.take_out(key, file, &guard);
-        if pinned {
-            self.reopen_pinned(*key, file);
-        }
-        let gone = Arc::downgrade(file);
+        let gone = if file.is_pinned() {
+            let Some(gone) = self.reduce_to_path(key, file, &guard) else { return false };
+            gone
+        } else {
+            file.retire();
+            self.take_out(key, file, &guard);
+            Arc::downgrade(file)
+        };
         drop(guard);
         self.flush_garbage(&[gone]);
         if let Some(queue) = queue.filter(|queue| !queue.hangs()) {
@@ -544,6 +509,7 @@ impl OpenFiles {
         }
         self.now_s.store(now_s.max(1), Relaxed);
         self.wall_s.store(Time::now().sec, Relaxed);
+        self.stuck.store(0, Relaxed);
         self.make_room(0);
         self.close_idle_writers(now_s);
         self.check_for_removed(now_s);

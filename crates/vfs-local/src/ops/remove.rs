@@ -25,7 +25,7 @@ fn remove_entry(
     name: Name<'_>,
     remove: impl Fn() -> io::Result<()>,
 ) -> Result<Change> {
-    let victim = victim_at(dir_change, name.bytes());
+    let victim = victim_at(dir_change, name.bytes())?;
     dir_change.as_caller(remove)?;
     let change = dir_change.change();
     if let Some(victim) = victim {

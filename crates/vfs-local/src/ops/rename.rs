@@ -21,9 +21,9 @@ pub fn rename(
     // one directory is changed once
     let other = (from_dir != to_dir).then(|| DirChange::new(local, cx, from_dir)).transpose()?;
     let source = other.as_ref().unwrap_or(&target);
-    let moves = || victim_at(source, from.bytes()).map(|moved| moved.fid);
-    let moved = local.resolver.uses_table().then(moves).flatten();
-    let replaced = victim_at(&target, to.bytes());
+    let moved = if local.resolver.uses_table() { victim_at(source, from.bytes())? } else { None };
+    let moved = moved.map(|moved| moved.fid);
+    let replaced = victim_at(&target, to.bytes())?;
     // within one directory it is found by a search
     let expected = match moved {
         Some(moved) if other.is_some() => {

@@ -3,13 +3,14 @@
 
 use crate::cache::name_cache::{NameHint, Tag};
 use crate::cache::open_file::OpenFile;
+use crate::errno::out_of_descriptors;
 use crate::naming::fid::fid_of;
 use crate::ops::dir_change::DirChange;
 use crate::ops::entry::lookup_hint;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use sys::open::{How, open_entry};
-use vfs::{Fid, FileType};
+use vfs::{Fid, FileType, Result, Status};
 
 /// A removed file that holds no more may be closed some milliseconds later.
 const SMALL_BYTES: u64 = 1 << 20;
@@ -35,9 +36,12 @@ enum Held {
     Opened(OwnedFd),
 }
 
-/// The object of a name; ignored if it cannot be determined. It is only probable if the kernel tracks
+/// The object of a name; none if it cannot be determined. It is only probable if the kernel tracks
 /// names, so that only an open descriptor depends on it.
-pub fn victim_at(dir_change: &DirChange<'_>, name: &[u8]) -> Option<Victim> {
+///
+/// # Errors
+/// [`Status::Jukebox`] if there is no descriptor to open it by: a client may have it open, and it would be lost with its name.
+pub fn victim_at(dir_change: &DirChange<'_>, name: &[u8]) -> Result<Option<Victim>> {
     let DirChange { local, cx, dir, file, .. } = dir_change;
     let tag = local.files.names().tag(&local.key(dir), name);
     let held = |fid: &Fid| local.files.with(&local.key(fid), Arc::clone);
@@ -45,18 +49,28 @@ pub fn victim_at(dir_change: &DirChange<'_>, name: &[u8]) -> Option<Victim> {
         && let Some(NameHint::Object(fid, _)) = local.files.names().find(tag, local.files.now_s())
         && let Some(held) = held(&fid)
     {
-        return Some(Victim { fid, held: Held::Likely(held), tag });
+        return Ok(Some(Victim { fid, held: Held::Likely(held), tag }));
     }
-    local.identity.act_as_caller_or_server(&cx.cred).ok()?;
+    if local.identity.act_as_caller_or_server(&cx.cred).is_err() {
+        return Ok(None);
+    }
     if let Ok(Some(node)) = lookup_hint(local, file.path(), name, tag)
         && let Some(held) = held(&node.fid)
     {
-        return Some(Victim { fid: node.fid, held: Held::Cached(held), tag });
+        return Ok(Some(Victim { fid: node.fid, held: Held::Cached(held), tag }));
     }
-    local.identity.act_as_server().ok()?;
+    if local.identity.act_as_server().is_err() {
+        return Ok(None);
+    }
     let open = || open_entry(file.path(), name, How::Path, false);
-    let fd = local.files.open_with_retry(open).ok()?;
-    Some(Victim { fid: fid_of(fd.as_fd()).ok()?, held: Held::Opened(fd), tag })
+    match local.files.open_with_retry(open) {
+        Ok(fd) => {
+            let fid = fid_of(fd.as_fd()).ok();
+            Ok(fid.map(|fid| Victim { fid, held: Held::Opened(fd), tag }))
+        }
+        Err(error) if out_of_descriptors(&error) => Err(Status::Jukebox),
+        Err(_) => Ok(None),
+    }
 }
 
 impl Victim {
@@ -79,20 +93,20 @@ impl Victim {
         }
         let small = stat.is_some_and(|stat| stat.blocks.saturating_mul(512) <= SMALL_BYTES);
         let key = local.key(&fid);
-        match &held {
+        match held {
             Held::Cached(file) | Held::Likely(file) => {
                 file.changes().note();
                 if !linked {
-                    local.files.pin_removed(key, file);
-                }
-            }
-            Held::Opened(fd) => {
-                if let (false, Ok(file)) = (linked, OpenFile::of_path(fd)) {
                     local.files.pin_removed(key, &file);
                 }
             }
+            Held::Opened(fd) => {
+                // by the same descriptor: there may be no other
+                if let (false, Ok(stat)) = (linked, sys::stat::of_fd(fd.as_fd())) {
+                    local.files.pin_removed_with(key, || local.entry_of(fd, &stat));
+                }
+            }
         }
-        drop(held);
         if is_file && small {
             local.files.close_later(key);
         } else {
