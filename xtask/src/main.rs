@@ -72,3 +72,15 @@ fn root() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.parent().unwrap_or(here).to_path_buf()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{RULES, root};
+
+    /// So that CI, which compiles this anyway, need not compile `cargo xtask all` as well.
+    #[test]
+    fn the_tree_follows_the_rules() {
+        let findings = RULES.iter().flat_map(|(_, check)| check(&root()).unwrap());
+        assert_eq!(findings.collect::<Vec<_>>(), Vec::<String>::new());
+    }
+}
