@@ -17,6 +17,7 @@ mod support;
 
 mod acl;
 mod audit;
+mod clients;
 #[allow(clippy::duplicate_mod, reason = "two fuzz targets use one toy program")]
 mod corpus;
 mod faults;

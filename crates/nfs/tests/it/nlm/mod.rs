@@ -4,7 +4,7 @@ mod bounds;
 mod local;
 mod locks;
 mod minor0;
-mod rig;
+pub(crate) mod rig;
 mod rights;
 mod shares;
 mod version4;
