@@ -98,6 +98,11 @@ impl Cx<'_> {
         acquire(self.hosts).claim(holder.host(), &self.key, kind, self.limits)
     }
 
+    /// Whether the limits allow the owner's host one more range by UNLOCK.
+    pub fn may_split(&self, who: &Who<'_>) -> bool {
+        acquire(self.hosts).may_split(who.host(), &self.key, self.limits)
+    }
+
     pub fn unclaim(&self, holder: &Holder, kind: EntryKind) {
         acquire(self.hosts).unclaim(holder.host(), &self.key, kind);
     }
@@ -351,7 +356,10 @@ impl FileState {
 
     /// Puts a request at the end of the queue.
     pub fn enqueue(&mut self, cx: &Cx<'_>, waiter: Waiter) -> Result<(), Refusal> {
-        if self.waiters.len() >= cx.limits.waiters_per_file {
+        let host = waiter.holder.host();
+        let own = || self.waiters.iter().filter(|other| other.holder.host() == host).count();
+        let (waiting, most) = (self.waiters.len(), cx.limits.waiters_per_host_and_file);
+        if waiting >= cx.limits.waiters_per_file || waiting >= most && own() >= most {
             return Err(Refusal::NoRoom);
         }
         cx.claim(&waiter.holder, EntryKind::Waiter)?;

@@ -239,11 +239,18 @@ impl Hosts {
         let waiting = self.waiters >= limits.waiters;
         let host =
             self.by_id.get_mut(&id).filter(|host| !host.leaving).ok_or(Refusal::UnknownHost)?;
+        let here = host.files.get(file).copied();
+        if here.is_none() && host.files.len() >= limits.files_per_host {
+            return Err(Refusal::NoRoom);
+        }
+        let here = here.unwrap_or_default();
         match kind {
-            EntryKind::Range if many || host.ranges + 2 > limits.ranges_per_host => {
+            EntryKind::Range if many || !host.has_room(here, 2, limits) => {
                 return Err(Refusal::NoRoom);
             }
-            EntryKind::Waiter if waiting => return Err(Refusal::NoRoom),
+            EntryKind::Waiter if waiting || host.waiters >= limits.waiters_per_host => {
+                return Err(Refusal::NoRoom);
+            }
             EntryKind::Waiter => {
                 host.waiters += 1;
                 self.waiters += 1;
@@ -272,6 +279,15 @@ impl Hosts {
         host.count(file, by);
     }
 
+    /// Whether UNLOCK may make two ranges of one of the host in this file.
+    pub fn may_split(&self, id: HostId, file: &FileKey, limits: &Limits) -> bool {
+        let host = self.by_id.get(&id);
+        host.is_none_or(|host| {
+            let here = host.files.get(file).copied().unwrap_or_default();
+            host.has_room(here, 1, limits)
+        })
+    }
+
     /// How many ranges and waiting requests there are.
     pub fn totals(&self) -> (usize, usize) {
         (self.ranges, self.waiters)
@@ -279,6 +295,12 @@ impl Hosts {
 }
 
 impl Host {
+    /// Whether it may have so many more ranges, where it has `here` entries in the file.
+    const fn has_room(&self, here: usize, more: usize, limits: &Limits) -> bool {
+        self.ranges + more <= limits.ranges_per_host
+            && here + more <= limits.entries_per_host_and_file
+    }
+
     fn count(&mut self, file: &FileKey, by: isize) {
         let Some(entries) = self.files.get_mut(file) else {
             if by > 0 {

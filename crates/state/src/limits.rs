@@ -1,6 +1,9 @@
 //! What the state may grow to. A peer that reaches a limit is refused ([`Plan::NoRoom`](crate::Plan::NoRoom));
 //! nobody else's state is touched.
 //!
+//! One host gets no more than a part of what there is: three quarters of a file's entries, a quarter of all files and of
+//! all waiting requests, a sixteenth of all ranges. So the other hosts always find room.
+//!
 //! The limits of one file hold exactly. Those of a host and of the whole server are checked before the change and
 //! may be exceeded by what the threads that are inside at the same moment add: two ranges each.
 
@@ -11,20 +14,30 @@ pub struct Limits {
     pub ranges_per_file: usize,
     /// Byte ranges of one owner in one file.
     pub ranges_per_owner: usize,
+    /// Entries of one host in one file, of whatever kind: with as many it gets no further range there.
+    pub entries_per_host_and_file: usize,
     /// Byte ranges of one host, in all files.
     pub ranges_per_host: usize,
     /// Byte ranges in all.
     pub ranges: usize,
     /// Requests that wait for one file.
     pub waiters_per_file: usize,
+    /// Requests of one host that wait for one file.
+    pub waiters_per_host_and_file: usize,
+    /// Requests of one host that wait.
+    pub waiters_per_host: usize,
     /// Requests that wait, in all.
     pub waiters: usize,
     /// Share reservations in one file: pairs of an owner and a combination of access and deny.
     pub shares_per_file: usize,
+    /// The same of one host.
+    pub shares_per_host_and_file: usize,
     /// Opens counted by one share reservation.
     pub opens_per_share: u32,
     /// NLM hosts.
     pub hosts: usize,
+    /// Files in which one host has something.
+    pub files_per_host: usize,
     /// Files with state.
     pub files: usize,
     /// The longest grace period, in milliseconds.
@@ -47,13 +60,18 @@ impl Default for Limits {
         Self {
             ranges_per_file: 65_536,
             ranges_per_owner: 16_384,
+            entries_per_host_and_file: 49_152,
             ranges_per_host: 65_536,
             ranges: 1_000_000,
             waiters_per_file: 1024,
+            waiters_per_host_and_file: 768,
+            waiters_per_host: 16_384,
             waiters: 65_536,
             shares_per_file: 4096,
+            shares_per_host_and_file: 3072,
             opens_per_share: 65_536,
             hosts: 16_384,
+            files_per_host: 262_144,
             files: 1_000_000,
             grace_ms: 60_000,
             grace_quiet_ms: 10_000,

@@ -24,7 +24,8 @@ pub enum Cancelled {
 impl FileState {
     /// Takes bytes from an owner, also of a request of his that is being decided: the client sent UNLOCK after LOCK.
     pub fn unlock(&mut self, cx: &mut Cx<'_>, who: &Who<'_>, range: ByteRange) -> Plan {
-        if self.ranges.len() >= cx.limits.ranges_per_file && self.ranges.splits(who, range) {
+        let full = self.ranges.len() >= cx.limits.ranges_per_file || !cx.may_split(who);
+        if full && self.ranges.splits(who, range) {
             return Plan::NoRoom;
         }
         let takes = self.pending.iter_mut().filter_map(|pending| pending.take.as_mut());

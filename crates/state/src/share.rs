@@ -156,7 +156,9 @@ impl Shares {
                 _ => Reserved::NoRoom,
             };
         }
-        if self.0.len() >= limits.shares_per_file {
+        let own = || self.0.iter().filter(|share| share.host == owner.host).count();
+        let (shares, most) = (self.0.len(), limits.shares_per_host_and_file);
+        if shares >= limits.shares_per_file || shares >= most && own() >= most {
             return Reserved::NoRoom;
         }
         let mut counts = [0; 16];

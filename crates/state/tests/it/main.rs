@@ -13,6 +13,7 @@ mod cases;
 mod explore;
 mod model;
 mod records;
+mod room_for_others;
 mod shares_and_limits;
 mod v4;
 mod v4_bounds;

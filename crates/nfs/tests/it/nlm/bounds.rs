@@ -4,8 +4,8 @@ use super::rig::{A, B, Owner, Rig, file_in_memory, try_args};
 use proto::nlm::{LockArgs, Status};
 use rpc::CallFailure;
 
-/// Requests that may wait for one file.
-const WAITERS: u64 = 1024;
+/// Requests of one client that may wait for one file.
+const WAITERS: u64 = 768;
 const MINUTE_MS: u64 = 60_000;
 const DAY_MS: u64 = 24 * 60 * MINUTE_MS;
 

@@ -6,6 +6,7 @@ mod locks;
 mod minor0;
 pub(crate) mod rig;
 mod rights;
+mod room_for_others;
 mod shares;
 mod version4;
 mod version4_recovery;

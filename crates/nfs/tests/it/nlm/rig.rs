@@ -13,6 +13,7 @@ use rpc::{
     AuthSys, Call, CallId, Credential, Fault, Outbound, OutboundCall, Peer, Principal, Program,
     Service, Transport, TransportSecurity,
 };
+use state::v4::V4Limits;
 use state::{Limits, Now, Record, Recovery, State};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -152,6 +153,14 @@ impl Rig {
         let all = stored.into_iter().chain(recovery.start_records()).collect();
         *rig.store.stored.lock().unwrap() = all;
         rig
+    }
+
+    /// The same with these limits, and those of version 4.
+    pub fn with_limits(backend: Arc<dyn Backend>, limits: Limits, version_4: V4Limits) -> Self {
+        let exports = Arc::new(exports::of(&[("/e", backend, exports::RW)]));
+        let state = Arc::new(State::new(&Recovery::default(), Now(0), limits, 1));
+        let nfs = Nfs::new(exports, NfsSettings::default()).with_state(state);
+        Self::of(nfs.with_version_4(V4::new(version_4)))
     }
 
     /// The same with this state of version 4.
