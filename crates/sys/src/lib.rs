@@ -19,6 +19,7 @@ pub mod hand_over;
 pub mod identity;
 pub mod inherited;
 pub mod io;
+pub mod kernel_tls;
 pub mod lease;
 pub mod limits;
 pub mod mmsg;

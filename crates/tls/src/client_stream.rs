@@ -84,6 +84,15 @@ impl<S> ClientStream<S> {
         self.session.suite()
     }
 
+    /// Goes on with the next key from the next write on, and asks the server to do the same; for tests.
+    ///
+    /// # Errors
+    /// The session can send nothing more.
+    pub fn change_keys(&mut self) -> io::Result<()> {
+        let changed = self.session.change_keys();
+        changed.map_err(|error| io::Error::new(ErrorKind::BrokenPipe, error))
+    }
+
     /// Encrypts data into records without sending them; for tests.
     ///
     /// # Errors

@@ -104,7 +104,7 @@ impl ServerFiles {
             .map_err(|error| self.unusable_pair(&error))?;
         let knows_clients = self.client_ca.is_some();
         Ok(Loaded {
-            config: Arc::new(of_protocol(rpc, crate::ALPN)),
+            config: Arc::new(for_the_kernel(of_protocol(rpc, crate::ALPN))),
             http: Arc::new(of_protocol(http, crate::ALPN_HTTP)),
             verifier,
             certificate: Arc::new(own),
@@ -165,6 +165,12 @@ fn of_protocol(mut config: ServerConfig, alpn: &[u8]) -> ServerConfig {
     config.send_tls13_tickets = 0;
     config.max_early_data_size = 0;
     config.session_storage = Arc::new(rustls::server::NoServerSessionStorage {});
+    config
+}
+
+/// The configuration whose sessions the kernel can take over, which needs their keys.
+fn for_the_kernel(mut config: ServerConfig) -> ServerConfig {
+    config.enable_secret_extraction = true;
     config
 }
 

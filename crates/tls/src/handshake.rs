@@ -2,6 +2,7 @@
 //! there is input.
 
 use crate::machine::{Machine, Step};
+use crate::record_end::RecordEnd;
 use crate::session::Session;
 use rustls::server::UnbufferedServerConnection;
 use rustls::{Error, ServerConfig};
@@ -19,6 +20,8 @@ pub struct Handshake {
     incoming: Vec<u8>,
     /// Application data that arrived after the last handshake message.
     early: Vec<u8>,
+    /// Where the record under way ends.
+    record_end: RecordEnd,
 }
 
 /// What the handshake needs next. The caller sends the outgoing buffer in every case.
@@ -53,8 +56,15 @@ impl Handshake {
         self.incoming.len()
     }
 
-    pub(crate) const fn of(machine: Machine) -> Self {
-        Self { machine, incoming: Vec::new(), early: Vec::new() }
+    /// How many bytes may be received next so that nothing behind the record under way is among them; at least 1. Who
+    /// receives no more than that leaves all application data in the socket.
+    pub const fn wanted(&self) -> usize {
+        self.record_end.missing()
+    }
+
+    pub(crate) fn of(machine: Machine) -> Self {
+        let record_end = RecordEnd::default();
+        Self { machine, incoming: Vec::new(), early: Vec::new(), record_end }
     }
 
     /// Processes received bytes; bytes to send, including the alert after a failure, are appended to `outgoing`.
@@ -67,6 +77,7 @@ impl Handshake {
         outgoing: &mut Vec<u8>,
     ) -> Result<(Option<Self>, Progress), HandshakeError> {
         self.incoming.extend_from_slice(bytes);
+        self.record_end.arrived(bytes);
         let sent_before = outgoing.len();
         loop {
             let early = &mut self.early;

@@ -14,7 +14,9 @@ mod client_stream;
 mod error_text;
 mod files;
 mod handshake;
+mod kernel;
 mod machine;
+mod record_end;
 mod server;
 mod session;
 mod verify;
@@ -26,8 +28,9 @@ pub use client_stream::{ClientStream, ConnectError};
 pub use error_text::{client_error_text, server_error_text};
 pub use files::{FileError, ServerFiles};
 pub use handshake::{Handshake, HandshakeError, Progress};
+pub use kernel::{KernelSession, KeyError, TrafficKeys};
 pub use server::{Loaded, ServerTls};
-pub use session::{Opened, SealError, Session};
+pub use session::{Opened, SealError, Session, WORN_RECORDS};
 
 /// The ALPN protocol (RFC 9289 §7.2).
 pub const ALPN: &[u8] = b"sunrpc";
@@ -36,10 +39,12 @@ pub const ALPN: &[u8] = b"sunrpc";
 pub const ALPN_HTTP: &[u8] = b"http/1.1";
 /// The most bytes of plaintext in a record (RFC 8446 §5.1).
 pub const RECORD_PLAIN_MAX: usize = 1 << 14;
+/// Bytes of a record's header: type, version, length.
+pub const HEADER_LEN: usize = 5;
 /// Bytes that a record adds to its plaintext: header, content type and tag.
-pub const RECORD_OVERHEAD: usize = 5 + 1 + 16;
+pub const RECORD_OVERHEAD: usize = HEADER_LEN + 1 + 16;
 /// The most bytes of an encrypted record (RFC 8446 §5.2).
-pub const RECORD_MAX: usize = 5 + RECORD_PLAIN_MAX + 256;
+pub const RECORD_MAX: usize = HEADER_LEN + RECORD_PLAIN_MAX + 256;
 
 /// The provider of all cryptographic primitives.
 fn provider() -> std::sync::Arc<rustls::crypto::CryptoProvider> {

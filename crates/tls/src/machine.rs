@@ -80,6 +80,18 @@ impl Machine {
         }
     }
 
+    /// Goes on with the next key and asks the peer to do the same (KeyUpdate, RFC 8446 §4.6.3). The message is appended to
+    /// what is sealed next.
+    ///
+    /// # Errors
+    /// The session cannot send any more data.
+    pub fn change_keys(&mut self, incoming: &mut [u8]) -> Result<(), Error> {
+        match self {
+            Self::Server(machine) => change_keys(machine.process_tls_records(incoming)),
+            Self::Client(machine) => change_keys(machine.process_tls_records(incoming)),
+        }
+    }
+
     /// Appends a close_notify alert (RFC 8446 §6.1).
     pub fn close(&mut self, incoming: &mut [u8], outgoing: &mut Vec<u8>) {
         // without keys no alert can be encrypted
@@ -87,6 +99,14 @@ impl Machine {
             Self::Server(machine) => finish(machine.process_tls_records(incoming), outgoing),
             Self::Client(machine) => finish(machine.process_tls_records(incoming), outgoing),
         };
+    }
+
+    /// The server's state machine, which only a server's session has.
+    pub fn into_server(self) -> Option<UnbufferedServerConnection> {
+        match self {
+            Self::Server(machine) => Some(*machine),
+            Self::Client(_) => None,
+        }
     }
 
     /// The negotiated cipher suite, for display.
@@ -221,6 +241,13 @@ fn write<D>(
                 .map_err(|_| Error::EncryptError)?;
             Ok(Pending::Nothing)
         }
+        _ => Err(Error::HandshakeNotComplete),
+    }
+}
+
+fn change_keys<D>(status: UnbufferedStatus<'_, '_, D>) -> Result<(), Error> {
+    match status.state? {
+        ConnectionState::WriteTraffic(traffic) => traffic.refresh_traffic_keys(),
         _ => Err(Error::HandshakeNotComplete),
     }
 }

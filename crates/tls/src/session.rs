@@ -3,13 +3,15 @@
 //! Invariant: between two calls the session keeps at most a part of one record or of one non-data message, and never
 //! plaintext: all decrypted data was returned. So a caller that has received all bytes of a socket has all their data.
 
+use crate::kernel::{self, KernelSession, KeyError, TrafficKeys};
 use crate::machine::{Machine, Step};
 use rustls::Error;
 use rustls::pki_types::CertificateDer;
+use sys::kernel_tls::Suite;
 
 /// Records after which the session should be replaced when it is idle: half of what AES-GCM allows under one key
 /// (RFC 8446 §5.5). The Linux client does not support key updates, so it has to start a new session instead.
-const WORN_RECORDS: u64 = 1 << 23;
+pub const WORN_RECORDS: u64 = 1 << 23;
 
 /// An established session.
 pub struct Session {
@@ -38,6 +40,23 @@ pub struct SealError(#[from] Error);
 impl Session {
     pub(crate) const fn new(machine: Machine, partial: Vec<u8>) -> Self {
         Self { machine, partial, records: 0, peer_closed: false }
+    }
+
+    /// The cipher suite, if the kernel can take over: it has a number there, this is the server's side, and no received
+    /// bytes are kept here that the kernel would miss.
+    pub fn kernel_suite(&self) -> Option<Suite> {
+        let is_server = matches!(self.machine, Machine::Server(_));
+        let suite = self.machine.negotiated_cipher_suite()?;
+        (is_server && self.partial.is_empty()).then(|| kernel::suite(suite))?
+    }
+
+    /// Gives the session's keys away: the kernel encrypts and decrypts records from now on.
+    ///
+    /// # Errors
+    /// The TLS library does not give them, or they are none that the kernel knows; the session cannot go on.
+    pub fn into_kernel(self) -> Result<(KernelSession, TrafficKeys), KeyError> {
+        let machine = self.machine.into_server();
+        KernelSession::new(machine.ok_or_else(kernel::not_for_the_kernel)?)
     }
 
     /// Bytes kept of an incomplete record.
@@ -109,6 +128,15 @@ impl Session {
         let records = data.len().div_ceil(crate::RECORD_PLAIN_MAX);
         self.records = self.records.saturating_add(records as u64);
         Ok(self.machine.seal(data, &mut self.partial, outgoing)?)
+    }
+
+    /// Goes on with the next key and asks the peer to do the same (RFC 8446 §4.6.3); the message is in front of what is
+    /// sealed next. Servers leave that to clients.
+    ///
+    /// # Errors
+    /// The session cannot send any more data.
+    pub fn change_keys(&mut self) -> Result<(), SealError> {
+        Ok(self.machine.change_keys(&mut self.partial)?)
     }
 
     /// Appends a close_notify alert (RFC 8446 §6.1).
