@@ -5,7 +5,7 @@
 set -u
 here=$(dirname "$(cat "$JOB/script")")
 export PATH=$here/../../target/tools/nfs-kernel-server/usr/sbin:$PATH CI=true NO_COLOR=1
-modprobe -a loop sch_netem quota_v2 nfsd || exit 1
+modprobe -a loop sch_netem quota_v2 nfsd tls || exit 1
 mount -t tmpfs none /tmp
 failed=0
 while [ $# -ge 3 ]; do

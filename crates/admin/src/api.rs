@@ -152,6 +152,9 @@ pub struct Status {
     /// What the process has given up that serving does not need; `off` if it has kept it.
     #[serde(default)]
     pub sandbox: String,
+    /// The cipher suites whose TLS records the kernel encrypts and decrypts; `off`; `none`, and why; or `no certificate`.
+    #[serde(default)]
+    pub kernel_tls: String,
     /// Its state directory.
     pub state_dir: String,
     /// How portmappers know it, for example `registered with rpcbind`.
@@ -411,7 +414,8 @@ pub struct ConnRow {
     pub peer: String,
     /// The server's end.
     pub local: String,
-    /// What protects it: `none`, `tls`, or `mtls` with the name in the client's certificate.
+    /// What protects it: `none`, `tls`, or `mtls` with the name in the client's certificate; with `, kernel` behind it if
+    /// the kernel encrypts and decrypts the records.
     #[serde(default)]
     pub security: String,
     /// The cipher suite, the subject, issuer, serial number and SHA-256 of the client's certificate, of those that there
@@ -447,6 +451,9 @@ pub struct ConnRow {
 pub struct TlsRow {
     /// The cipher suite.
     pub suite: String,
+    /// Whether the kernel encrypts and decrypts its records.
+    #[serde(default)]
+    pub in_kernel: bool,
     /// The subject of the client's certificate; empty without one, as are the others.
     pub subject: String,
     /// Its issuer.

@@ -95,7 +95,7 @@ pub const TABLES: [(&str, &[Column]); 15] = [
 pub const COUNTERS: &str = "counters";
 
 /// The lines of `bowline status`, below the version.
-pub const STATUS: [Column; 17] = [
+pub const STATUS: [Column; 18] = [
     left(
         "process",
         "Process id, the user that it runs as, and whether calls run as each client's own user",
@@ -103,6 +103,10 @@ pub const STATUS: [Column; 17] = [
     left(
         "sandbox",
         "What the process has given up that serving does not need: the setting sandbox",
+    ),
+    left(
+        "kernel TLS",
+        "Cipher suites of the TLS connections that the kernel takes over, or why it takes none: the setting ktls",
     ),
     left("up", "Time since the start"),
     left("listens on", "Addresses and ports that it listens on"),
@@ -247,7 +251,10 @@ pub const CLIENTS: [Column; 11] = [
 pub const CONNS: [Column; 19] = [
     left("PEER", "The client's end"),
     left("LOCAL", "The server's end"),
-    left("SECURITY", "none, tls, or mtls with the name in the client's certificate"),
+    left(
+        "SECURITY",
+        "none, tls, or mtls with the name in the client's certificate; kernel if that encrypts and decrypts the records",
+    ),
     right("POOL", "The pool of threads that serves it"),
     right("AGE", "Time since it was accepted"),
     right("IDLE", "Time since the client last sent data"),

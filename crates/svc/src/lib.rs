@@ -34,6 +34,7 @@ mod conn;
 mod epoll_tokens;
 mod errors;
 mod handshake;
+mod kernel_tls;
 mod limits;
 mod outbound;
 mod pipes;
@@ -57,6 +58,7 @@ pub use conn::link::{Limit, LinkInfo, LinkSamples};
 pub use conn::table::PlacesInfo;
 pub use conn::tcp_buffers::{Applied, BufferInfo, BufferReduction, BufferRules, BufferTotals};
 pub use errors::{SettingError, StartError};
+pub use kernel_tls::{KernelTlsChoice, KernelTlsState, kernel_tls_of_this_machine};
 pub use limits::Limits;
 pub use outbound::{
     OutboundCalls, OutboundConfig, OutboundCounters, OutboundInfo, OutboundLimits, UnansweringHost,

@@ -31,6 +31,8 @@ counters! {
     ConnectionsDisplaced = "connections-displaced",
     /// TLS handshakes that succeeded.
     TlsHandshakes = "tls-handshakes",
+    /// TLS handshakes after which the kernel took the records over; they are among those that succeeded.
+    TlsInKernel = "tls-in-kernel",
     /// TLS handshakes that failed, for any reason; the connection was closed.
     TlsFailed = "tls-failed",
     /// TLS handshakes that were not over in time; they are among those that failed.

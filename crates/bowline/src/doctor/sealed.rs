@@ -2,10 +2,12 @@
 
 use super::finding::Finding;
 use crate::default_paths;
+use crate::local_addresses::local_addresses;
 use client::sealed::{SealError, connect, probe};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use svc::KernelTlsState;
 use tls::{ClientFiles, ClientTls, ShownCertificate};
 
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -56,7 +58,23 @@ fn follow(
     })?;
     found.push(Finding::ok("handshake", format!("TLS 1.3, {}", session.suite())));
     describe(host, &client.seen(), ca.as_ref(), found);
+    if local_addresses().contains(&address.ip().to_canonical()) {
+        found.push(records(&svc::kernel_tls_of_this_machine()));
+    }
     Ok(())
+}
+
+/// Whether this machine's kernel can encrypt and decrypt the records, if the server is here.
+fn records(kernel: &KernelTlsState) -> Finding {
+    const ABOUT: &str = "kernel TLS";
+    match kernel {
+        KernelTlsState::Ready(_) => Finding::ok(ABOUT, format!("{kernel}, unless ktls=off is set")),
+        KernelTlsState::Unusable(_) | KernelTlsState::Off => Finding::note(
+            ABOUT,
+            format!("{kernel}; the server encrypts by itself, and READ copies data"),
+            "clients notice no difference; once the kernel can, `bowline set ktls=auto` has the server look again",
+        ),
+    }
 }
 
 fn address(host: &str, port: u16) -> Result<SocketAddr, Finding> {

@@ -67,15 +67,17 @@ pub fn activity(info: &svc::ConnActivity) -> ConnActivity {
 
 /// What protects a connection, in the words of `xprtsec`.
 fn security(info: &ConnInfo) -> String {
-    match info.tls.as_ref().map(|tls| &tls.certificate) {
-        None => "none".to_owned(),
-        Some(None) => "tls".to_owned(),
-        Some(Some(certificate)) => format!("mtls {}", certificate.name),
-    }
+    let Some(tls) = &info.tls else { return "none".to_owned() };
+    let whose = match &tls.certificate {
+        None => "tls".to_owned(),
+        Some(certificate) => format!("mtls {}", certificate.name),
+    };
+    if tls.in_kernel { format!("{whose}, kernel") } else { whose }
 }
 
 fn tls_row(tls: &ConnTls) -> TlsRow {
-    let row = TlsRow { suite: tls.suite.clone(), ..TlsRow::default() };
+    let (suite, in_kernel) = (tls.suite.clone(), tls.in_kernel);
+    let row = TlsRow { suite, in_kernel, ..TlsRow::default() };
     match &tls.certificate {
         None => row,
         Some(certificate) => TlsRow {

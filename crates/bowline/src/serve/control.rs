@@ -94,6 +94,9 @@ impl Control for ServerControl {
             privileged: self.squash_to.is_none(),
             uid: self.uid,
             sandbox: self.confinement.clone(),
+            kernel_tls: self
+                .server(Server::kernel_tls)
+                .map_or_else(|| "no certificate".to_owned(), |state| state.to_string()),
             state_dir: self.config.state_dir.display().to_string(),
             portmap: self.parts.portmap.how(),
             exports: self.parts.exports.load().exports().len() as u64,

@@ -80,6 +80,7 @@ impl SealedService {
     pub fn config(&self, config: &ServeConfig) -> TlsConfig {
         TlsConfig {
             server: Arc::clone(&self.tls),
+            kernel: config.values.ktls,
             threads: config.values.tls_handshake_threads.0,
             handshake_max: HANDSHAKE_MAX,
         }

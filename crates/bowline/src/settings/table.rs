@@ -23,8 +23,8 @@ use nfs::{NfsVersions, TransferSize};
 use state::{GraceSeconds, LeaseSeconds, SessionSlots};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use svc::{
-    Congestion, ExportShare, MemoryLimit, PoolMode, ThreadRange, UdpBufferSize, UdpSockets,
-    WakePolicy, ZeroCopy,
+    Congestion, ExportShare, KernelTlsChoice, MemoryLimit, PoolMode, ThreadRange, UdpBufferSize,
+    UdpSockets, WakePolicy, ZeroCopy,
 };
 use sys::tcp::Side;
 
@@ -410,6 +410,19 @@ settings! {
         apply: None,
         help: "number of threads for TLS handshakes",
         manual: "1 to 16. Worker threads perform no handshakes.",
+    }
+    ktls: KernelTlsChoice {
+        key: "ktls",
+        values: "auto|off",
+        default: KernelTlsChoice::Auto,
+        default_text: None,
+        apply: Some(|parts, choice, _| parts.change_server(|s| { s.set_kernel_tls(*choice); Ok(()) })),
+        help: "whether the kernel encrypts and decrypts TLS records",
+        manual: "With auto the kernel takes over the connections whose cipher suite it has, after their handshakes: READ then \
+                 sends file pages without copying them, as without TLS. It needs the kernel's module tls, which has to be \
+                 loaded (modprobe tls); bowline status and bowline doctor tls say whether it is used and why not. A client \
+                 that changes its keys, as Linux does not, is disconnected by kernels before 6.14. A change applies to new \
+                 connections; auto, when it is set again, looks for the module again.",
     }
     sandbox: Sandbox {
         key: "sandbox",

@@ -1,4 +1,4 @@
-//! Tests of other crates that need what a kernel seldom has (netem, the kernel's own NFS server, ext4 with quotas): their
+//! Tests of other crates that need what a kernel seldom has (netem, the kernel's own NFS server, ext4 with quotas, TLS): their
 //! programs run in a guest, whose kernel has it. `./do test` says where the programs are. Needs root and TUN.
 
 use crate::GuestSlot;
@@ -6,10 +6,12 @@ use std::path::Path;
 use testing::{Missing, is_root, skip};
 
 /// The crate, the name of its test program, and the test, which is ignored elsewhere.
-const TESTS: [(&str, &str, &str); 3] = [
+const TESTS: [(&str, &str, &str); 5] = [
     ("vfs-local", "it", "quota::quota_usage_counts_written_data"),
     ("bench", "it", "peers::knfsd_serves_a_directory_and_stops"),
     ("bench", "it", "link::netem_gives_rate_and_round_trip"),
+    ("sys", "bowline_sys", "kernel_tls::tests::the_kernel_encrypts_and_decrypts"),
+    ("svc", "it", "kernel_tls::connections_are_encrypted_by_the_kernel"),
 ];
 
 #[test]

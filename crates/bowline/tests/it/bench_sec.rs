@@ -3,6 +3,7 @@
 
 use crate::rig::{Server, bowline, text};
 use bench::load::LoadReport;
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use testing::{Missing, Realm, skip};
@@ -205,5 +206,51 @@ fn cost_of_each_protection() {
         ratios.sort_by(f64::total_cmp);
         let (least, most) = (ratios[0], ratios[ratios.len() - 1]);
         println!("{cost} / {base}: {:.3} ({least:.3} to {most:.3})", median(ratios));
+    }
+}
+
+/// Prints what TLS costs a server whose records are in the kernel and one that encrypts by itself, and what the same calls
+/// cost without: medians of rounds in which all of them alternate, and the ratios within rounds.
+#[test]
+#[ignore = "by hand, with the module tls loaded: cargo test --release -p bowline --test it cost_of_kernel_tls -- --ignored --nocapture"]
+fn cost_of_kernel_tls() {
+    let Some(kernel) = Lab::start(&["ktls=auto"]) else { return };
+    let process = Lab::start(&["ktls=off"]).unwrap();
+    let state = kernel.server.json("status")["kernel_tls"].clone();
+    println!("{state}");
+    assert!(state.as_str().is_some_and(|state| state.contains("GCM")), "the kernel has none");
+    let rounds = std::env::var("ROUNDS").map_or(7, |rounds| rounds.parse().unwrap());
+    let one = ["--clients", "1", "--depth", "1", "--size", "1M"];
+    let many = ["--clients", "16", "--depth", "1"];
+    let loads = [("getattr", &many[..]), ("read", &one[..]), ("write", &one[..])];
+    let servers =
+        [("none", &process, "sys"), ("process", &process, "tls"), ("kernel", &kernel, "tls")];
+    let mut costs: HashMap<(&str, &str), Vec<f64>> = HashMap::new();
+    for _ in 0..rounds {
+        for (workload, shape) in loads {
+            for (name, lab, sec) in servers {
+                let rest =
+                    ["--workload", workload, "--seconds", "1.5", "--warmup", "0.3", "--vers", "3"];
+                let report = lab.load(sec, &[shape, &rest].concat());
+                costs
+                    .entry((workload, name))
+                    .or_default()
+                    .push(report.server.unwrap().cpu_us_per_call);
+            }
+        }
+    }
+    let spread = |mut values: Vec<f64>| {
+        values.sort_by(f64::total_cmp);
+        (values[values.len() / 2], values[0], values[values.len() - 1])
+    };
+    for (workload, _) in loads {
+        for (name, ..) in servers {
+            let (median, least, most) = spread(costs[&(workload, name)].clone());
+            println!("{workload} {name}: {median:.2} us ({least:.2} to {most:.2})");
+        }
+        let pairs = costs[&(workload, "kernel")].iter().zip(&costs[&(workload, "process")]);
+        let (median, least, most) =
+            spread(pairs.map(|(kernel, process)| kernel / process).collect());
+        println!("{workload} kernel / process: {median:.3} ({least:.3} to {most:.3})");
     }
 }

@@ -29,6 +29,7 @@ fn status_describes_a_running_server() {
         "privileged",
         "uid",
         "sandbox",
+        "kernel_tls",
         "state_dir",
         "portmap",
         "exports",

@@ -1,12 +1,15 @@
 //! The socket of a TCP connection. All bytes of a connection go through this type, and nothing else in this
 //! crate touches the socket: what a record layer such as TLS changes, it changes here.
 //!
-//! A connection begins plain. After a handshake (`handshake/`) it is sealed for the rest of its life (`seal.rs`).
+//! A connection begins plain. After a handshake (`handshake/`) it is sealed for the rest of its life (`seal.rs`), by this
+//! process or by the kernel. In the second case it is used like a plain one: what differs is how it is received from, and
+//! that a send may have to wait for a change of keys (`kernel_records.rs`).
 //!
 //! Nothing here waits: a full or an empty socket is a would-block error.
 
 use crate::addresses::canonical;
 use crate::conn::seal::{Arrived, Seal};
+use crate::kernel_tls::{KernelTls, TakeOver};
 use rpc::{Peer, Transport, TransportSecurity};
 use std::io::{self, IoSlice};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -14,6 +17,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::OnceLock;
 use sys::epoll::{Epoll, Interest};
 use sys::pipe::Pipe;
+use tls::Session;
 
 /// A connection's byte stream.
 pub(crate) struct ByteStream {
@@ -55,10 +59,27 @@ impl ByteStream {
         })
     }
 
-    /// Whether [`ByteStream::send_file`] and [`ByteStream::move_into`] can be used: the kernel can move pages between
-    /// files and the socket where bytes leave and arrive as they are.
-    pub fn can_zero_copy(&self) -> bool {
+    /// Whether [`ByteStream::send_file`] can be used: the kernel sends files' pages where bytes leave as they are, or
+    /// where it encrypts them itself.
+    pub fn can_send_files(&self) -> bool {
+        !self.opens_records()
+    }
+
+    /// Whether [`ByteStream::move_into`] can be used, which moves bytes as they arrive. Of a stream that the kernel
+    /// decrypts it would move one record at a time, decrypted into memory of its own, where a receive has it decrypt
+    /// them into the receiver's buffer.
+    pub fn can_move_into_pipe(&self) -> bool {
         self.seal.get().is_none()
+    }
+
+    /// Whether what is received is decrypted in this process, which takes a buffer with room for whole records.
+    pub fn opens_records(&self) -> bool {
+        self.seal.get().is_some_and(|seal| seal.kernel().is_none())
+    }
+
+    /// Has the kernel take a session over, if it can.
+    pub fn take_over(&self, kernel: &KernelTls, session: Session) -> TakeOver {
+        kernel.take_over(&self.tcp, session)
     }
 
     /// Everything from now on goes through this record layer; once.
@@ -77,7 +98,7 @@ impl ByteStream {
         self.seal.get().map_or(TransportSecurity::PLAIN, |seal| seal.security)
     }
 
-    /// Receives what has arrived, at most a buffer full, which of a sealed stream has room for a record.
+    /// Receives what has arrived, at most a buffer full, which has room for a record if it is opened here.
     ///
     /// # Errors
     /// As recv(2); the records of a sealed stream are wrong.
@@ -91,12 +112,15 @@ impl ByteStream {
         }
     }
 
-    /// Receives bytes as they came, sealed or not; 0 is the end of the stream.
+    /// Receives bytes as they came, unless the kernel decrypts them; 0 is the end of the stream.
     ///
     /// # Errors
     /// As recv(2).
     pub fn receive_raw(&self, buf: &mut [u8]) -> io::Result<usize> {
-        sys::socket::receive(&self.tcp, buf)
+        match self.seal.get().and_then(|seal| seal.kernel()) {
+            Some(records) => records.receive(&self.tcp, buf).map(|arrived| arrived.len),
+            None => sys::socket::receive(&self.tcp, buf),
+        }
     }
 
     /// Sends bytes as they are, as many as fit.
@@ -110,8 +134,11 @@ impl ByteStream {
     /// Copies what has arrived without taking it.
     ///
     /// # Errors
-    /// As recv(2).
+    /// As recv(2); unsupported if it is encrypted.
     pub fn peek(&self, buf: &mut [u8]) -> io::Result<usize> {
+        if self.seal.get().is_some() {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
         sys::socket::peek(&self.tcp, buf)
     }
 
@@ -137,7 +164,7 @@ impl ByteStream {
     /// As sendmsg(2).
     pub fn send(&self, parts: &[IoSlice<'_>], more: bool) -> io::Result<usize> {
         if let Some(seal) = self.seal.get() {
-            return seal.send(&self.tcp, parts);
+            return seal.send(&self.tcp, parts, more);
         }
         if more {
             sys::socket::send_ahead(&self.tcp, parts)
@@ -151,7 +178,10 @@ impl ByteStream {
     /// # Errors
     /// As sendfile(2).
     pub fn send_file(&self, file: BorrowedFd<'_>, offset: u64, len: usize) -> io::Result<usize> {
-        sys::socket::send_file(&self.tcp, file, offset, len)
+        match self.seal.get().and_then(|seal| seal.kernel()) {
+            Some(records) => records.send_file(&self.tcp, file, offset, len),
+            None => sys::socket::send_file(&self.tcp, file, offset, len),
+        }
     }
 
     /// How many sent bytes the client has not acknowledged.
@@ -163,6 +193,10 @@ impl ByteStream {
     pub fn end_sending(&self) -> bool {
         if let Some(seal) = self.seal.get() {
             seal.close(&self.tcp);
+            if seal.kernel().is_some() {
+                // shut down, it would lose records that TCP had no room for; it ends when it is closed
+                return true;
+            }
         }
         self.tcp.shutdown(Shutdown::Write).is_ok()
     }

@@ -34,6 +34,8 @@ pub struct BlockedCallInfo {
 pub struct ConnTls {
     /// The cipher suite.
     pub suite: String,
+    /// Whether the kernel encrypts and decrypts its records.
+    pub in_kernel: bool,
     /// The certificate that the client has shown.
     pub certificate: Option<ConnCertificate>,
 }
@@ -63,7 +65,7 @@ impl ConnTls {
             serial: certificate.serial.clone(),
             fingerprint: certificate.fingerprint_text(),
         });
-        Some(Self { suite: seal.suite.clone(), certificate })
+        Some(Self { suite: seal.suite.clone(), in_kernel: seal.kernel().is_some(), certificate })
     }
 }
 

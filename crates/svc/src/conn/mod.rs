@@ -6,6 +6,7 @@ pub(crate) mod congestion;
 pub(crate) mod connection;
 pub(crate) mod exclusive_slot;
 pub(crate) mod info;
+pub(crate) mod kernel_records;
 pub(crate) mod link;
 pub(crate) mod liveness;
 pub(crate) mod places;

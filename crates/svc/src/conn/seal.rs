@@ -1,14 +1,15 @@
 //! The TLS record layer of a connection (RFC 9289): encrypts what [`super::byte_stream::ByteStream`] sends and decrypts
-//! what it receives.
+//! what it receives, or has the kernel do it (`kernel_records.rs`).
 //!
-//! Lock: guards the session, for one receive or send that does not wait for the socket.
+//! Lock: guards the session in this process, for one receive or send that does not wait for the socket.
 //!
-//! Invariants:
+//! Invariants, of records in this process:
 //! - After a receive, at most the beginning of one record is left here: epoll, which is edge-triggered, has reported
 //!   everything that the worker does not have.
 //! - Bytes count as sent when the socket has taken all records that contain them. Until then the sender offers the same
 //!   bytes again; they are not read, since they are encrypted already.
 
+use crate::conn::kernel_records::KernelRecords;
 use crate::limits::{RECEIVE_BYTES, SEALED_AT_ONCE};
 use crate::sync::lock;
 use rpc::{HeldCertificate, TransportSecurity};
@@ -32,7 +33,15 @@ pub(crate) struct Seal {
     pub certificate: Option<HeldCertificate>,
     /// The cipher suite.
     pub suite: String,
-    state: Mutex<State>,
+    records: Records,
+}
+
+/// Who encrypts and decrypts the records.
+enum Records {
+    /// This process.
+    Process(Mutex<State>),
+    /// The kernel.
+    Kernel(KernelRecords),
 }
 
 struct State {
@@ -55,23 +64,98 @@ pub(crate) struct Arrived {
 }
 
 impl Seal {
+    /// Records in this process.
     pub fn new(session: Session, certificate: Option<HeldCertificate>) -> Self {
-        let security = certificate
-            .as_ref()
-            .map_or(TransportSecurity::TLS, |held| TransportSecurity::of_certificate(held.id()));
         let suite = session.suite();
         let state =
             State { session, unsent: Vec::new(), gone: 0, unsent_plain: 0, peer_closed: false };
-        Self { security, certificate, suite, state: Mutex::new(state) }
+        Self::of(Records::Process(Mutex::new(state)), suite, certificate)
     }
 
-    /// Receives what has arrived, at most a buffer full, which has room for a record at least.
+    /// Records in the kernel.
+    pub fn of_kernel(
+        records: KernelRecords,
+        suite: String,
+        certificate: Option<HeldCertificate>,
+    ) -> Self {
+        Self::of(Records::Kernel(records), suite, certificate)
+    }
+
+    fn of(records: Records, suite: String, certificate: Option<HeldCertificate>) -> Self {
+        let security = certificate
+            .as_ref()
+            .map_or(TransportSecurity::TLS, |held| TransportSecurity::of_certificate(held.id()));
+        Self { security, certificate, suite, records }
+    }
+
+    /// The records, if they are the kernel's.
+    pub const fn kernel(&self) -> Option<&KernelRecords> {
+        match &self.records {
+            Records::Kernel(records) => Some(records),
+            Records::Process(_) => None,
+        }
+    }
+
+    /// Receives what has arrived, at most a buffer full, which has room for a record at least unless the kernel opens them.
     ///
     /// # Errors
     /// As recv(2); the records are not those of this session.
     pub fn receive(&self, tcp: &TcpStream, plain: &mut [u8]) -> io::Result<Arrived> {
-        let mut state = lock(&self.state);
-        if state.peer_closed {
+        match &self.records {
+            Records::Process(state) => lock(state).receive(tcp, plain),
+            Records::Kernel(records) => records.receive(tcp, plain),
+        }
+    }
+
+    /// Sends as much as fits, and returns how many bytes of the parts that is: those in records that the socket has taken.
+    /// With `more`, the last bytes may wait for those of the next send.
+    ///
+    /// # Errors
+    /// As sendmsg(2); the session can send nothing more.
+    pub fn send(&self, tcp: &TcpStream, parts: &[IoSlice<'_>], more: bool) -> io::Result<usize> {
+        match &self.records {
+            Records::Process(state) => lock(state).send(tcp, parts),
+            Records::Kernel(records) => records.send(tcp, parts, more),
+        }
+    }
+
+    /// Tells the client that nothing more is sent, unless half of a record waits to be sent.
+    pub fn close(&self, tcp: &TcpStream) {
+        match &self.records {
+            Records::Process(state) => lock(state).close(tcp),
+            Records::Kernel(records) => records.close(tcp),
+        }
+    }
+
+    /// Whether its client should begin another session.
+    pub fn is_worn(&self) -> bool {
+        match &self.records {
+            Records::Process(state) => lock(state).session.is_worn(),
+            Records::Kernel(records) => records.is_worn(),
+        }
+    }
+
+    /// Whether the client's certificate is accepted still.
+    ///
+    /// # Errors
+    /// Why not, in words.
+    pub fn recheck(&self, server: &tls::ServerTls) -> Result<(), String> {
+        if self.certificate.is_none() {
+            return Ok(());
+        }
+        match &self.records {
+            Records::Process(state) => {
+                let chain = lock(state).session.chain();
+                server.recheck(&chain)
+            }
+            Records::Kernel(records) => records.recheck(server),
+        }
+    }
+}
+
+impl State {
+    fn receive(&mut self, tcp: &TcpStream, plain: &mut [u8]) -> io::Result<Arrived> {
+        if self.peer_closed {
             return Ok(Arrived { len: 0, more: false });
         }
         RECORDS.with_borrow_mut(|records| {
@@ -80,7 +164,7 @@ impl Seal {
                 records.resize(room, 0);
             }
             loop {
-                let kept = state.session.put_kept(records);
+                let kept = self.session.put_kept(records);
                 let place = records.get_mut(kept..room).unwrap_or_default();
                 let space = place.len();
                 let len = sys::socket::receive(tcp, place)?;
@@ -90,14 +174,14 @@ impl Seal {
                 }
                 let sealed = records.get_mut(..kept.saturating_add(len)).unwrap_or_default();
                 let mut answer = Vec::new();
-                let opened = state.session.open(sealed, plain, &mut answer);
-                state.unsent.append(&mut answer);
+                let opened = self.session.open(sealed, plain, &mut answer);
+                self.unsent.append(&mut answer);
                 let opened = opened.map_err(|error| {
                     // the alert; the connection is closed in any case
-                    let _ = state.flush(tcp);
+                    let _ = self.flush(tcp);
                     io::Error::new(ErrorKind::InvalidData, error)
                 })?;
-                state.peer_closed = opened.ended;
+                self.peer_closed = opened.ended;
                 let more = len == space || opened.ended;
                 if opened.len > 0 || opened.ended {
                     return Ok(Arrived { len: opened.len, more });
@@ -109,16 +193,11 @@ impl Seal {
         })
     }
 
-    /// Sends as much as fits; how many bytes of the parts are in records that the socket has taken.
-    ///
-    /// # Errors
-    /// As sendmsg(2); the session can send nothing more.
-    pub fn send(&self, tcp: &TcpStream, parts: &[IoSlice<'_>]) -> io::Result<usize> {
-        let mut state = lock(&self.state);
-        if !state.flush(tcp)? {
+    fn send(&mut self, tcp: &TcpStream, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        if !self.flush(tcp)? {
             return Err(ErrorKind::WouldBlock.into());
         }
-        let mut taken = std::mem::take(&mut state.unsent_plain);
+        let mut taken = std::mem::take(&mut self.unsent_plain);
         let mut left = PartsLeft { parts, at: 0 };
         left.skip(taken);
         while !left.is_empty() {
@@ -126,11 +205,11 @@ impl Seal {
                 records.clear();
                 let sealed = GATHERED.with_borrow_mut(|gathered| {
                     let piece = left.next(gathered);
-                    state.session.seal(piece, records).map(|()| piece.len())
+                    self.session.seal(piece, records).map(|()| piece.len())
                 });
                 sealed.map_err(|error| io::Error::new(ErrorKind::BrokenPipe, error))
             })?;
-            let all = RECORDS.with_borrow(|records| state.offer(tcp, records, len))?;
+            let all = RECORDS.with_borrow(|records| self.offer(tcp, records, len))?;
             if !all {
                 break;
             }
@@ -139,36 +218,15 @@ impl Seal {
         if taken == 0 { Err(ErrorKind::WouldBlock.into()) } else { Ok(taken) }
     }
 
-    /// Tells the client that nothing more is sent, unless half of a record waits to be sent.
-    pub fn close(&self, tcp: &TcpStream) {
-        let mut state = lock(&self.state);
-        if matches!(state.flush(tcp), Ok(true)) {
+    fn close(&mut self, tcp: &TcpStream) {
+        if matches!(self.flush(tcp), Ok(true)) {
             let mut alert = Vec::new();
-            state.session.close(&mut alert);
+            self.session.close(&mut alert);
             // the connection ends in any case
-            let _ = state.offer(tcp, &alert, 0);
+            let _ = self.offer(tcp, &alert, 0);
         }
     }
 
-    /// Whether its client should begin another session.
-    pub fn is_worn(&self) -> bool {
-        lock(&self.state).session.is_worn()
-    }
-
-    /// Whether the client's certificate is accepted still.
-    ///
-    /// # Errors
-    /// Why not, in words.
-    pub fn recheck(&self, server: &tls::ServerTls) -> Result<(), String> {
-        if self.certificate.is_none() {
-            return Ok(());
-        }
-        let chain = lock(&self.state).session.chain();
-        server.recheck(&chain)
-    }
-}
-
-impl State {
     /// Sends what waits; whether it is all gone.
     fn flush(&mut self, tcp: &TcpStream) -> io::Result<bool> {
         while let Some(rest) = self.unsent.get(self.gone..).filter(|rest| !rest.is_empty()) {

@@ -17,12 +17,14 @@ use crate::conn::places::{ClientNetwork, Places};
 use crate::epoll_tokens::TOKEN_INBOX;
 use crate::handshake::log::HandshakeLog;
 use crate::handshake::pending_handshake::{Outcome, PendingHandshake};
+use crate::kernel_tls::KernelTls;
 use crate::limits::{
     EVENTS_PER_WAIT, HANDSHAKE_BYTES_MAX, HANDSHAKES_MAX, HANDSHAKES_PER_CLIENT_MAX,
 };
 use crate::pool::inbox::Message;
 use crate::pool::shared::{Handshakes, Shared};
 use crate::pool::worker_pool::Pool;
+use crate::server::config::TlsConfig;
 use crate::sync::lock;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -42,6 +44,8 @@ const RECEIVE_BYTES: usize = 16 << 10;
 /// The handshake threads.
 pub(crate) struct HandshakeThreads {
     server: Arc<ServerTls>,
+    /// Who hands sessions over to the kernel.
+    pub kernel: KernelTls,
     /// How long a handshake may take.
     time_max: Duration,
     places: Mutex<Places>,
@@ -74,11 +78,12 @@ struct ThreadState<'d> {
 }
 
 impl HandshakeThreads {
-    /// Creates this number of threads without starting them.
+    /// Creates the threads without starting them, and finds out what the kernel can do.
     ///
     /// # Errors
     /// No descriptors or memory left.
-    pub fn new(server: Arc<ServerTls>, threads: usize, time_max: Duration) -> io::Result<Self> {
+    pub fn new(config: TlsConfig) -> io::Result<Self> {
+        let TlsConfig { server, kernel, threads, handshake_max } = config;
         let thread = |_| {
             let (epoll, event) = (Epoll::new()?, Event::new()?);
             epoll.add(&event, TOKEN_INBOX, Interest::READABLE)?;
@@ -86,7 +91,8 @@ impl HandshakeThreads {
         };
         Ok(Self {
             server,
-            time_max,
+            kernel: KernelTls::new(kernel),
+            time_max: handshake_max,
             places: Mutex::default(),
             threads: (0..threads.max(1)).map(thread).collect::<io::Result<_>>()?,
             next: AtomicUsize::new(0),
@@ -107,6 +113,11 @@ impl HandshakeThreads {
                 .spawn(move || handshakes.run(number, &shared))
         };
         (0..self.threads.len()).map(start).collect()
+    }
+
+    /// Whom a handshake is made with, and who takes the session afterwards.
+    fn sides(&self) -> (&ServerTls, &KernelTls) {
+        (&self.server, &self.kernel)
     }
 
     /// Ends the threads; their connections are closed.
@@ -254,7 +265,7 @@ impl ThreadState<'_> {
         let (conn, pool) = (Arc::clone(pending_one.conn()), Arc::clone(&pending_one.pool));
         // a panic, which is a bug, costs this connection and not the thread
         let went_on =
-            AssertUnwindSafe(|| pending_one.go_on(&self.handshakes.server, &mut self.buf));
+            AssertUnwindSafe(|| pending_one.go_on(self.handshakes.sides(), &mut self.buf));
         match catch_unwind(went_on) {
             Ok(Outcome::More(pending_one)) => {
                 self.put(id, pending_one);
@@ -277,6 +288,8 @@ impl ThreadState<'_> {
             Outcome::Done(pending_one) => {
                 HandshakeLog::done(pending_one.conn());
                 self.stats.add(Counter::TlsHandshakes, 1);
+                let in_kernel = !pending_one.conn().stream.opens_records();
+                self.stats.add(Counter::TlsInKernel, u64::from(in_kernel));
                 pending_one
             }
             Outcome::More(pending_one) => pending_one,

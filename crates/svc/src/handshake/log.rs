@@ -27,7 +27,8 @@ impl HandshakeLog {
         let held = seal.certificate.as_ref().and_then(|held| held.certificate());
         let certificate = held.as_ref().map_or("none", |certificate| certificate.name());
         let serial = held.as_ref().map_or("", |certificate| &certificate.serial);
-        tracing::info!(client = %conn.peer.addr, suite = seal.suite, certificate, serial, "connection with TLS 1.3");
+        let records = if seal.kernel().is_some() { "kernel" } else { "process" };
+        tracing::info!(client = %conn.peer.addr, suite = seal.suite, records, certificate, serial, "connection with TLS 1.3");
     }
 
     /// Logs a failed handshake.

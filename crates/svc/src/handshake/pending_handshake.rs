@@ -2,13 +2,14 @@
 
 use crate::conn::connection::{Conn, Rx, Tail};
 use crate::conn::seal::Seal;
+use crate::kernel_tls::{KernelTls, TakeOver};
 use crate::pool::worker_pool::Pool;
 use std::io::ErrorKind;
 use std::sync::Arc;
-use tls::{Handshake, Progress, ServerTls, Session, server_error_text};
+use tls::{HEADER_LEN, Handshake, Progress, ServerTls, Session, server_error_text};
 
-/// Receive calls for one connection before others are served.
-const RECEIVES_AT_ONCE: usize = 4;
+/// Receive calls for one connection before others are served: a record takes two.
+const RECEIVES_AT_ONCE: usize = 16;
 
 /// A connection in a handshake.
 pub(super) struct PendingHandshake {
@@ -43,10 +44,15 @@ impl PendingHandshake {
         self.handshake.as_ref().map_or(0, Handshake::kept)
     }
 
-    /// Processes what has arrived.
-    pub fn go_on(mut self, server: &ServerTls, buf: &mut [u8]) -> Outcome {
+    /// Processes what has arrived, record by record: what follows the handshake stays in the socket, for the kernel if it
+    /// takes the session over.
+    pub fn go_on(mut self, sides: (&ServerTls, &KernelTls), buf: &mut [u8]) -> Outcome {
+        let (server, _) = sides;
         for _ in 0..RECEIVES_AT_ONCE {
-            let len = match self.rx.conn.stream.receive_raw(buf) {
+            let wanted = self.handshake.as_ref().map_or(HEADER_LEN, Handshake::wanted);
+            let room = wanted.min(buf.len());
+            let received = self.rx.conn.stream.receive_raw(buf.get_mut(..room).unwrap_or_default());
+            let len = match received {
                 Ok(0) => return self.left(server),
                 Ok(len) => len,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Outcome::More(self),
@@ -68,7 +74,7 @@ impl PendingHandshake {
                 }
                 Ok(_) if !sent => return self.left(server),
                 Ok((_, Progress::Done(session, early))) => {
-                    return self.seal(server, *session, &early);
+                    return self.seal(sides, *session, &early);
                 }
                 Ok((handshake, Progress::More)) => self.handshake = handshake,
             }
@@ -95,14 +101,30 @@ impl PendingHandshake {
             || matches!(self.rx.conn.stream.send_raw(bytes), Ok(len) if len == bytes.len())
     }
 
-    /// Installs the record layer. Data that arrived behind the handshake is served before the next epoll wait, because
-    /// epoll has reported it already.
-    fn seal(mut self, server: &ServerTls, session: Session, early: &[u8]) -> Outcome {
+    /// Installs the record layer, of the kernel if it can and nothing was received that it would miss. Data that arrived
+    /// behind the handshake is served before the next epoll wait, because epoll has reported it already.
+    fn seal(
+        mut self,
+        (server, kernel): (&ServerTls, &KernelTls),
+        session: Session,
+        early: &[u8],
+    ) -> Outcome {
         let certificate = match server.identify(&session) {
             Ok(certificate) => certificate,
             Err(why) => return Outcome::Failed(self, Some(why)),
         };
-        self.rx.conn.stream.begin_seal(Seal::new(session, certificate));
+        let suite = session.suite();
+        let stream = &self.rx.conn.stream;
+        let taken = match early {
+            [] => stream.take_over(kernel, session),
+            _ => TakeOver::Process(session),
+        };
+        let seal = match taken {
+            TakeOver::Kernel(records) => Seal::of_kernel(records, suite, certificate),
+            TakeOver::Process(session) => Seal::new(session, certificate),
+            TakeOver::Lost(why) => return Outcome::Failed(self, Some(why)),
+        };
+        stream.begin_seal(seal);
         self.rx.tail = Tail::of(early, None);
         Outcome::Done(self)
     }

@@ -3,6 +3,7 @@
 use crate::conn::congestion::Congestion;
 use crate::conn::tcp_buffers::{Applied, BufferRules};
 use crate::errors::SettingError;
+use crate::kernel_tls::KernelTlsChoice;
 use crate::server::lifecycle::Server;
 use crate::server::pool_layout::{cannot_start, replace_pools, split_threads};
 use crate::server::state::PoolSettings;
@@ -43,6 +44,13 @@ impl Server {
         let names = self.state.congestion.change(wanted, listeners)?;
         self.state.shared.conns.all().iter().for_each(|conn| names.apply(&conn.stream, conn.peer));
         Ok(())
+    }
+
+    /// Changes whether the kernel takes over the TLS records of new connections, and finds out again whether it can.
+    pub fn set_kernel_tls(&self, choice: KernelTlsChoice) {
+        if let Some(handshakes) = &self.state.handshakes {
+            handshakes.kernel.set(choice);
+        }
     }
 
     /// Closes the connections of clients whose certificates are no longer accepted, after the authorities or the

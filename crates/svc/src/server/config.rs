@@ -2,6 +2,7 @@
 
 use crate::conn::congestion::Congestion;
 use crate::conn::tcp_buffers::BufferRules;
+use crate::kernel_tls::KernelTlsChoice;
 use crate::limits::Limits;
 use crate::settings::{PoolMode, UdpSockets, WakePolicy};
 use crate::zero_copy::ZeroCopy;
@@ -55,6 +56,8 @@ pub struct Config {
 pub struct TlsConfig {
     /// Certificates.
     pub server: Arc<ServerTls>,
+    /// Whether the kernel takes the records over.
+    pub kernel: KernelTlsChoice,
     /// Threads that make handshakes.
     pub threads: usize,
     /// How long a handshake may take.

@@ -14,7 +14,7 @@ use crate::pool::shared::{Handshakes, OtherPools, Shared};
 use crate::pool::thread_shortage::ThreadShortage;
 use crate::pool::watchdog_waker::WatchdogWaker;
 use crate::pool::worker_pool::Pool;
-use crate::server::config::{Config, TlsConfig};
+use crate::server::config::Config;
 use crate::server::pool_layout::make_pools;
 use crate::server::pools::Pools;
 use crate::server::state::{Listener, PoolSettings, State};
@@ -142,9 +142,7 @@ fn make_state(
     let pools = Arc::new(Pools::default());
     let other_pools: Arc<dyn OtherPools> = Arc::<Pools>::clone(&pools);
     let handshakes = match config.tls {
-        Some(TlsConfig { server, threads, handshake_max }) => {
-            Some(Arc::new(HandshakeThreads::new(server, threads, handshake_max)?))
-        }
+        Some(tls) => Some(Arc::new(HandshakeThreads::new(tls)?)),
         None => None,
     };
     let shared = Shared {

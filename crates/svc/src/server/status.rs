@@ -5,6 +5,7 @@ use crate::conn::info::{ClientInfo, ConnActivity, ConnInfo, certified_name};
 use crate::conn::link::LinkSamples;
 use crate::conn::table::PlacesInfo;
 use crate::conn::tcp_buffers::BufferTotals;
+use crate::kernel_tls::KernelTlsState;
 use crate::pool::blocked_calls::{BlockedExport, SleepingCall};
 use crate::pool::info::{Delay, PoolInfo};
 use crate::pool::worker_pool::Pool;
@@ -19,6 +20,11 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 impl Server {
+    /// Whether the kernel takes TLS records over; `None` without a certificate.
+    pub fn kernel_tls(&self) -> Option<KernelTlsState> {
+        self.state.handshakes.as_ref().map(|handshakes| handshakes.kernel.state())
+    }
+
     /// Where it listens.
     pub fn local_addrs(&self) -> Vec<(Transport, SocketAddr)> {
         let tcp = self.state.listeners.iter().map(|l| (Transport::Tcp, l.local));

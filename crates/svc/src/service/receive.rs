@@ -27,9 +27,8 @@ pub(crate) fn receive(
     }
     let buf = buffers.receive.as_mut_slice();
     let front = write_ahead::front(rx, buf);
-    // records are opened in the worker's buffer, which has room for whole ones
-    let sealed = !rx.conn.stream.can_zero_copy();
-    if sealed || front.is_some() || rx.partial.missing() < DIRECT_BYTES_MIN {
+    if rx.conn.stream.opens_records() || front.is_some() || rx.partial.missing() < DIRECT_BYTES_MIN
+    {
         let front = front.unwrap_or(0);
         let end = write_pipe::room(rx, front).map_or(buf.len(), |room| room.min(buf.len()));
         let room = buf.get_mut(front..end).unwrap_or_default();

@@ -76,7 +76,7 @@ pub(crate) struct IncomingCall<'b> {
     /// Whether other replies leave together with this one.
     pub batch: ReplyBatch,
     /// Whether ranges of files can leave without being copied.
-    pub can_zero_copy: bool,
+    pub can_send_files: bool,
 }
 
 /// Where the calls of a round come from and where their replies go.
@@ -181,7 +181,7 @@ impl<'w> Round<'w> {
         let transport = call.peer.transport;
         reply.clear();
         let range_min = shared.zero_copy.now().range_min(transport, call.batch);
-        reply.take_ranges(if call.can_zero_copy { range_min } else { None });
+        reply.take_ranges(if call.can_send_files { range_min } else { None });
         let mark = (transport == Transport::Tcp).then(|| {
             let start = reply.mark();
             reply.u32(0);

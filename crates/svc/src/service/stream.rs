@@ -97,7 +97,7 @@ pub(crate) fn serve(worker: &mut WorkerContext, mut rx: Box<Rx>) {
     let stream_round = StreamRound {
         round,
         peer: rx.conn.caller(),
-        can_zero_copy: rx.conn.stream.can_zero_copy(),
+        can_send_files: rx.conn.stream.can_send_files(),
         rx: RefCell::new(Some(rx)),
         collected: RefCell::new(mem::take(&mut buffers.collected)),
         rest: Cell::new(input),
@@ -185,8 +185,8 @@ impl<'b> Calls<'b> for StreamCalls<'_, 'b> {
             true => ReplyBatch::One,
             false => ReplyBatch::Many,
         };
-        let (peer, can_zero_copy) = (self.stream.peer, self.stream.can_zero_copy);
-        Ok(IncomingCall { record, argument, peer, batch, can_zero_copy })
+        let (peer, can_send_files) = (self.stream.peer, self.stream.can_send_files);
+        Ok(IncomingCall { record, argument, peer, batch, can_send_files })
     }
 
     fn host(&self) -> &dyn CallHost {
@@ -203,7 +203,7 @@ impl<'b> Calls<'b> for StreamCalls<'_, 'b> {
             return Some(RoundEnd::Detached);
         }
         self.stream.size_buffers(done.outcome.buffers);
-        if !self.stream.can_zero_copy && done.outcome.copied == Some(Copied::NotTaken) {
+        if !self.stream.can_send_files && done.outcome.copied == Some(Copied::NotTaken) {
             self.stream.round.stats.add(Counter::CopiedSealed, 1);
         }
         if let Record::Joined(memory) = call.record {

@@ -49,7 +49,7 @@ pub(crate) fn fill(
     let missing = argument.left().checked_sub(front.len())?.min(rx.partial.missing());
     let most = missing.saturating_sub(PAGE_BYTES).min(PIPE_BYTES);
     let most = most.saturating_sub((front.len().saturating_add(most)) % PAGE_BYTES);
-    let off = shared.zero_copy.now() == ZeroCopy::Off || !rx.conn.stream.can_zero_copy();
+    let off = shared.zero_copy.now() == ZeroCopy::Off || !rx.conn.stream.can_move_into_pipe();
     if most < PIPED_BYTES_MIN || off || matches!(state, PipeState::Refused) {
         return None;
     }

@@ -25,6 +25,7 @@ mod descriptors;
 mod fairness;
 mod hostile;
 mod idle;
+mod kernel_tls;
 mod net;
 mod outbound;
 mod places;

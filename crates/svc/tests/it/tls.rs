@@ -4,7 +4,7 @@
 use crate::toy::{
     Client, ECHO, GIVE, LATE, TAKE, Toy, WAIT_IN, config, message, opaque, record, results, until,
 };
-use bowline_svc::{Config, PoolMode, TlsConfig};
+use bowline_svc::{Config, KernelTlsChoice, PoolMode, TlsConfig};
 use proto::rpc::{Accepted, AuthStat, Denied, OpaqueAuth, ReplyBody, ReplyHeader, flavor};
 use rpc::Certificates;
 use rpc::auth::{AuthTls, STARTTLS};
@@ -27,8 +27,8 @@ use tls::{
 use xdr::{Reader, Writer};
 
 /// A server with a certificate, the authority that issued it, and a place for files.
-struct Sealed {
-    toy: Toy,
+pub struct Sealed {
+    pub toy: Toy,
     tls: Arc<ServerTls>,
     authority: Authority,
     dir: TempDir,
@@ -52,7 +52,7 @@ impl Sealed {
         Self::start_as(handshake_max, config())
     }
 
-    fn start_as(handshake_max: Duration, config: Config) -> Self {
+    pub fn start_as(handshake_max: Duration, config: Config) -> Self {
         let dir = TempDir::new().unwrap();
         let (authority, _key) = Authority::create("test").unwrap();
         let server =
@@ -72,7 +72,13 @@ impl Sealed {
         let certificates = Arc::new(Certificates::default());
         let tls = Arc::new(ServerTls::open(files, certificates).unwrap());
         let config = Config {
-            tls: Some(TlsConfig { server: Arc::clone(&tls), threads: 2, handshake_max }),
+            tls: Some(TlsConfig {
+                server: Arc::clone(&tls),
+                // where it has none, these are tests of records in this process
+                kernel: KernelTlsChoice::Auto,
+                threads: 2,
+                handshake_max,
+            }),
             ..config
         };
         let toy = Toy::start(config);
@@ -108,7 +114,7 @@ impl Sealed {
         ClientStream::connect(probed(self.toy.tcp), client, "localhost")
     }
 
-    fn connect(&self) -> ClientStream<TcpStream> {
+    pub fn connect(&self) -> ClientStream<TcpStream> {
         self.connect_with(&self.client_with(None)).unwrap()
     }
 
@@ -147,7 +153,7 @@ fn probed_on(mut client: Client) -> TcpStream {
     client.0
 }
 
-fn receive(stream: &mut impl Read) -> std::io::Result<Vec<u8>> {
+pub fn receive(stream: &mut impl Read) -> std::io::Result<Vec<u8>> {
     let mut mark = [0; 4];
     stream.read_exact(&mut mark)?;
     let mut reply = vec![0; (u32::from_be_bytes(mark) & (u32::MAX >> 1)) as usize];
@@ -156,7 +162,7 @@ fn receive(stream: &mut impl Read) -> std::io::Result<Vec<u8>> {
 }
 
 #[track_caller]
-fn call(stream: &mut (impl Read + Write), xid: u32, procedure: u32, args: &[u8]) -> Vec<u8> {
+pub fn call(stream: &mut (impl Read + Write), xid: u32, procedure: u32, args: &[u8]) -> Vec<u8> {
     stream.write_all(&record(&message(xid, procedure, args))).unwrap();
     let (got, found) = results(&receive(stream).unwrap());
     assert_eq!(got, xid);
@@ -165,7 +171,7 @@ fn call(stream: &mut (impl Read + Write), xid: u32, procedure: u32, args: &[u8])
 
 /// A call that waits in the queue of its export is run again as what it came as.
 #[test]
-fn a_queued_call_keeps_its_channel() {
+pub fn a_queued_call_keeps_its_channel() {
     let pool_mode = PoolMode::Global;
     let four = Config { pool_mode, threads: (1, 8), export_share: 50, ..config() };
     let server = Sealed::start_as(Duration::from_secs(10), four);
@@ -222,7 +228,7 @@ fn calls_of_all_kinds_are_answered_inside_tls() {
 }
 
 #[test]
-fn replies_that_the_client_is_slow_to_take_arrive_whole() {
+pub fn replies_that_the_client_is_slow_to_take_arrive_whole() {
     let server = Sealed::start();
     let mut stream = server.connect();
     let give = 900_000_u32;
@@ -243,7 +249,7 @@ fn replies_that_the_client_is_slow_to_take_arrive_whole() {
 }
 
 #[test]
-fn what_comes_with_the_end_of_the_handshake_is_answered() {
+pub fn what_comes_with_the_end_of_the_handshake_is_answered() {
     let server = Sealed::start();
     let client = server.client_with(None);
     for _ in 0..20 {
@@ -277,7 +283,7 @@ fn what_comes_with_the_end_of_the_handshake_is_answered() {
 }
 
 #[test]
-fn a_client_hello_in_single_bytes_is_read() {
+pub fn a_client_hello_in_single_bytes_is_read() {
     let server = Sealed::start();
     struct Slow(TcpStream);
     impl Read for Slow {
@@ -376,7 +382,7 @@ fn certificates_that_are_not_good_are_refused_and_good_ones_named() {
 }
 
 #[test]
-fn a_certificate_that_is_revoked_ends_its_connections_and_no_others() {
+pub fn a_certificate_that_is_revoked_ends_its_connections_and_no_others() {
     let server = Sealed::start();
     let (bad, good) = (server.issue(), server.issue());
     let mut ended = server.connect_with(&server.client_with(Some(&bad))).unwrap();
@@ -502,7 +508,7 @@ fn a_handshake_that_is_not_over_in_time_is_cut() {
 }
 
 #[test]
-fn a_server_stops_while_handshakes_are_under_way() {
+pub fn a_server_stops_while_handshakes_are_under_way() {
     let server = Sealed::start();
     let half: Vec<_> = (0..20).map(|_| probed(server.toy.tcp)).collect();
     let stream = server.connect();
@@ -511,7 +517,7 @@ fn a_server_stops_while_handshakes_are_under_way() {
 }
 
 #[test]
-fn a_record_that_was_tampered_with_ends_the_session() {
+pub fn a_record_that_was_tampered_with_ends_the_session() {
     let server = Sealed::start();
     let mut stream = server.connect();
     call(&mut stream, 1, ECHO, &opaque(b"right"));
