@@ -25,6 +25,7 @@ mod exportfs;
 mod failing_disk;
 mod foreign_clients;
 mod free_for_all;
+mod greedy_client;
 mod half_handshakes;
 mod hard_conditions;
 mod hung_export;

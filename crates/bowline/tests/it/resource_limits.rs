@@ -11,14 +11,14 @@ use std::time::{Duration, Instant};
 use testing::{Missing, skip};
 
 /// What a small container has.
-const LIMIT: u64 = 64 << 20;
+pub const LIMIT: u64 = 64 << 20;
 
 /// A control group of a controller, in a hierarchy of version 1 or 2; removed when dropped.
-struct Group(PathBuf);
+pub struct Group(PathBuf);
 
 impl Group {
     /// A group where one of these files is; `None`, and a word about it, where none can be made.
-    fn make(controller: &str, files: [&str; 2]) -> Option<(Self, PathBuf)> {
+    pub fn make(controller: &str, files: [&str; 2]) -> Option<(Self, PathBuf)> {
         let name = format!("bowline-test-{controller}-{}", std::process::id());
         let made = |(top, file): (String, &str)| {
             let group = Self(PathBuf::from(top).join(&name));
@@ -34,7 +34,7 @@ impl Group {
         found
     }
 
-    fn start(&self, args: &[&str], log: Option<File>) -> Server {
+    pub fn start(&self, args: &[&str], log: Option<File>) -> Server {
         let enter = format!("echo $$ >{}/cgroup.procs; exec \"$0\" \"$@\"", self.0.display());
         Server::start_with(args, |command| {
             wrap(command, &["sh", "-c", &enter]);
