@@ -6,10 +6,13 @@
 //!
 //! Invariants:
 //! - A record that is not data is handled, never skipped.
+//! - A receive goes on until the kernel has nothing more or the buffer is full: the kernel ends one in front of a record of
+//!   another type, and then need not report that record to epoll (Linux 7.2 does not).
 //! - What the kernel has taken to be sent but has not passed on to TCP is lost if the socket is shut down; so
 //!   [`KernelRecords::close`] sends the alert alone, and closing the socket sends the rest.
 
 use crate::conn::seal::Arrived;
+use crate::limits::RECEIVE_BYTES;
 use crate::sync::lock;
 use std::io::{self, ErrorKind, IoSlice};
 use std::net::TcpStream;
@@ -72,36 +75,43 @@ impl KernelRecords {
         }
     }
 
-    /// Receives what has arrived, at most a buffer full.
+    /// Receives what has arrived, at most a buffer full and no more than others receive at once.
     ///
     /// # Errors
     /// As recvmsg(2); the client has broken the session off, or its records are not those of this session.
     pub fn receive(&self, tcp: &TcpStream, buf: &mut [u8]) -> io::Result<Arrived> {
         let mut state = lock(&self.receiving);
-        while !state.peer_closed {
-            let Received { len, record } = match kernel_tls::receive(tcp, buf) {
-                Err(error) if kernel_tls::is_forgery(&error) => {
-                    self.alert(tcp, BAD_RECORD_MAC);
-                    return Err(error);
-                }
-                result => result?,
-            };
-            match record {
-                // without close_notify nothing of half a record is believed, of which the kernel returns none
-                None => return Ok(Arrived { len: 0, more: false }),
-                Some(RecordType::Data) if len > 0 => {
+        let mut arrived = 0_usize;
+        let room = buf.len().min(RECEIVE_BYTES);
+        while !state.peer_closed && arrived < room {
+            let place = buf.get_mut(arrived..room).unwrap_or_default();
+            match kernel_tls::receive(tcp, place) {
+                Ok(Received { len, record: Some(RecordType::Data) }) if len > 0 => {
                     (state.messages, state.message_len) = (0, 0);
+                    arrived = arrived.saturating_add(len);
                     self.count(len);
-                    // what follows in records of another type, epoll reports once more
-                    return Ok(Arrived { len, more: len >= buf.len() });
                 }
-                Some(record) => {
-                    let message = buf.get(..len).unwrap_or_default();
+                Ok(Received { len, record: Some(record) }) => {
+                    let message = place.get(..len).unwrap_or_default();
                     self.take_message(&mut state, tcp, record, message)?;
+                }
+                // without close_notify nothing of half a record is believed, of which the kernel returns none
+                Ok(Received { record: None, .. }) => {
+                    return Ok(Arrived { len: arrived, more: arrived > 0 });
+                }
+                Err(error) if arrived > 0 && is_passing(&error) => {
+                    let more = error.kind() == ErrorKind::Interrupted;
+                    return Ok(Arrived { len: arrived, more });
+                }
+                Err(error) => {
+                    if kernel_tls::is_forgery(&error) {
+                        self.alert(tcp, BAD_RECORD_MAC);
+                    }
+                    return Err(error);
                 }
             }
         }
-        Ok(Arrived { len: 0, more: false })
+        Ok(Arrived { len: arrived, more: arrived > 0 })
     }
 
     /// Handles a message, or a part of one where the receiver's buffer was shorter.

@@ -49,12 +49,12 @@ pub(crate) fn receive(
         stats.add(Counter::ReceiveCalls, 1);
         match conn.stream.receive(space) {
             Ok(Arrived { len: 0, .. }) => return drained(rx, Received::EndOfStream),
-            Ok(Arrived { len, .. }) => {
+            Ok(Arrived { len, more }) => {
                 rx.partial.received(len);
                 add(&conn.counters.bytes_in, len as u64);
                 total = total.saturating_add(len);
                 if len < room {
-                    rx.more = false;
+                    rx.more = more;
                     break;
                 }
             }
