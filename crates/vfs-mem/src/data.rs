@@ -32,22 +32,34 @@ impl Data {
     pub fn read(&self, offset: u64, into: &mut [u8]) -> usize {
         let left = self.size.saturating_sub(offset);
         let len = into.len().min(usize::try_from(left).unwrap_or(usize::MAX));
-        for (n, byte) in into.iter_mut().take(len).enumerate() {
-            let at = offset + n as u64;
+        let mut at = offset;
+        let mut rest = into.get_mut(..len).unwrap_or_default();
+        while !rest.is_empty() {
+            let (part, behind) = rest.split_at_mut(in_page(at).min(rest.len()));
             let page = self.pages.get(&(at / PAGE));
-            *byte = page.and_then(|p| p.get(index(at))).copied().unwrap_or(0);
+            let from = page.and_then(|page| page.get(index(at)..)?.get(..part.len()));
+            match from {
+                Some(from) => part.copy_from_slice(from),
+                None => part.fill(0),
+            }
+            at = at.saturating_add(part.len() as u64);
+            rest = behind;
         }
         len
     }
 
     /// Writes all of `from`; the caller has checked that the end does not overflow.
     pub fn write(&mut self, offset: u64, from: &[u8]) {
-        for (n, byte) in from.iter().enumerate() {
-            let at = offset + n as u64;
+        let (mut at, mut rest) = (offset, from);
+        while !rest.is_empty() {
+            let (part, behind) = rest.split_at(in_page(at).min(rest.len()));
             let page = self.pages.entry(at / PAGE).or_insert_with(zeros);
-            if let Some(place) = page.get_mut(index(at)) {
-                *place = *byte;
+            let place = page.get_mut(index(at)..).and_then(|page| page.get_mut(..part.len()));
+            if let Some(place) = place {
+                place.copy_from_slice(part);
             }
+            at = at.saturating_add(part.len() as u64);
+            rest = behind;
         }
         if !from.is_empty() {
             self.size = self.size.max(offset + from.len() as u64);
@@ -114,6 +126,11 @@ impl Data {
         }
         self.size = size;
     }
+}
+
+/// Bytes from an offset to the end of its page.
+fn in_page(at: u64) -> usize {
+    usize::try_from(PAGE - at % PAGE).unwrap_or(1)
 }
 
 fn zeros() -> Box<[u8]> {

@@ -1,5 +1,7 @@
 //! A backend with faults that can be switched on: errors, delays, data loss. For tests.
 
+mod space;
+
 use std::ops::ControlFlow;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -34,6 +36,7 @@ pub enum Operation {
     Rename,
     Link,
     Readdir,
+    CopyRange,
 }
 
 /// A fault.
@@ -209,7 +212,7 @@ impl<B: Backend> Backend for FaultyFs<B> {
     }
 
     fn space(&self) -> Option<&dyn Space> {
-        self.inner.space()
+        self.inner.space().map(|_| self as &dyn Space)
     }
 
     fn xattrs(&self) -> Option<&dyn Xattrs> {
