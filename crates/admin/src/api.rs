@@ -14,7 +14,9 @@ pub use diagnosis::{ExplainQuestion, ExplainStep, Explanation, RefusalRow};
 pub use exporting::ExportChange;
 pub use reports::ReportRow;
 use serde::{Deserialize, Serialize};
-pub use state::{DelegationRow, GraceHostRow, GraceStatus, LockRow, OpenRow, Released, SessionRow};
+pub use state::{
+    CopyRow, DelegationRow, GraceHostRow, GraceStatus, LockRow, OpenRow, Released, SessionRow,
+};
 
 /// A request of the command line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -749,6 +751,9 @@ pub struct OpRow {
     /// How many of those ended with an error.
     #[serde(default)]
     pub inside_failed: u64,
+    /// Of COPY: those that were answered and are under way.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub copies: Vec<CopyRow>,
 }
 
 /// One run-time setting.

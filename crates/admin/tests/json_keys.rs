@@ -72,6 +72,7 @@ fn every_key_of_an_answer_is_documented() {
         "pools": api::PoolRow,
         "pools: queue_delay, wake_delay": api::DelayRow,
         "ops": api::OpRow,
+        "ops: copies": api::CopyRow,
         "get": api::SettingRow,
         "set": api::Changed,
         "reload, export": api::Reloaded,

@@ -349,6 +349,21 @@ pub const OPS: [Column; 10] = [
     left("ERRORS", "Calls answered with a status other than success, by status"),
 ];
 
+/// What `bowline ops` says of each COPY that was answered and is under way, below the table.
+pub const COPIES: [Column; 7] = [
+    left(
+        "CLIENT",
+        "Of a COPY that goes on after it was answered (see the setting copy), below the table: the client, by its \
+         address and what it calls itself",
+    ),
+    left("SOURCE", "The file that is copied, on this machine; - if its path is not known"),
+    left("TARGET", "The file that it is copied to"),
+    right("COPIED", "Bytes copied"),
+    right("TOTAL", "Bytes to copy"),
+    right("DONE", "The share that is copied"),
+    right("SINCE", "Time since it was begun"),
+];
+
 /// `bowline get`.
 pub const SETTINGS: [Column; 4] = [
     left("KEY", "The setting"),
@@ -424,7 +439,7 @@ pub const DELEGATIONS: [Column; 5] = [
 
 #[cfg(test)]
 mod tests {
-    use super::{BLOCKED, OUTBOUND, TABLES, WARNING};
+    use super::{BLOCKED, COPIES, OUTBOUND, TABLES, WARNING};
     use crate::cli::Cli;
     use clap::CommandFactory;
 
@@ -435,7 +450,7 @@ mod tests {
             names.sort_unstable();
             names.dedup();
             assert_eq!(names.len(), columns.len(), "{command}");
-            for column in columns.iter().chain([&WARNING, &BLOCKED, &OUTBOUND]) {
+            for column in columns.iter().chain([&WARNING, &BLOCKED, &OUTBOUND]).chain(&COPIES) {
                 let about = column.about;
                 assert!(about.len() > 7 && !about.ends_with('.'), "{command} {}", column.name);
             }

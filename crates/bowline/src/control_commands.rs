@@ -8,9 +8,9 @@ use crate::settings::Assignment;
 use crate::{default_paths, output, watch};
 use admin::Align::Left;
 use admin::api::{
-    BlockedCallRow, BlockedExport, Changed, ClientRow, ConnRow, Counter, ExportRow, GraceStatus,
-    LinkRow, OpRow, OutboundStatus, PoolRow, Reloaded, Request, SettingRow, SocketRow, Status,
-    TcpMemory, WaitingExport,
+    BlockedCallRow, BlockedExport, Changed, ClientRow, ConnRow, CopyRow, Counter, ExportRow,
+    GraceStatus, LinkRow, OpRow, OutboundStatus, PoolRow, Reloaded, Request, SettingRow, SocketRow,
+    Status, TcpMemory, WaitingExport,
 };
 use admin::{Client, Table};
 use serde::Serialize;
@@ -324,8 +324,31 @@ pub fn ops(to: &TableTarget) -> anyhow::Result<ExitCode> {
                 &counters(&row.errors),
             ]);
         }
-        table.to_string()
+        let copies: Vec<&CopyRow> = rows.iter().flat_map(|row| &row.copies).collect();
+        if copies.is_empty() {
+            return table.to_string();
+        }
+        format!("{table}\n{}", copies_table(&copies))
     })
+}
+
+/// The copies that were answered and are under way.
+fn copies_table(copies: &[&CopyRow]) -> Table {
+    let mut table = table(&columns::COPIES);
+    let path = |path: &str| if path.is_empty() { "-".to_owned() } else { path.to_owned() };
+    for copy in copies {
+        let done = copy.copied.saturating_mul(100).checked_div(copy.total).unwrap_or(100);
+        table.row([
+            &format!("{} {}", copy.address, copy.client),
+            &path(&copy.source),
+            &path(&copy.target),
+            &admin::bytes(copy.copied),
+            &admin::bytes(copy.total),
+            &format!("{done}%"),
+            &admin::duration_ns(copy.age_ms.saturating_mul(1_000_000)),
+        ]);
+    }
+    table
 }
 
 /// How often an operation ran in other calls, and how often it failed there.

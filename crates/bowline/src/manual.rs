@@ -4,7 +4,7 @@
 
 use crate::cli::EXIT_STATUSES;
 use crate::cli::examples::{EXAMPLES, Example};
-use crate::columns::{BLOCKED, OUTBOUND, TABLES, WARNING};
+use crate::columns::{BLOCKED, COPIES, OUTBOUND, TABLES, WARNING};
 use crate::settings::{ROWS, Values};
 use anyhow::Context;
 use clap_mangen::roff::{Inline, Roff, bold, italic, roman};
@@ -334,7 +334,11 @@ fn tables(roff: &mut Roff) {
     ]);
     for (command, columns) in TABLES {
         roff.control("SH", [format!("BOWLINE {}", command.to_uppercase()).as_str()]);
-        let more: &[_] = if command == "status" { &[BLOCKED, OUTBOUND, WARNING] } else { &[] };
+        let more: &[_] = match command {
+            "status" => &[BLOCKED, OUTBOUND, WARNING],
+            "ops" => &COPIES,
+            _ => &[],
+        };
         for column in columns.iter().chain(more) {
             entry(roff, vec![bold(column.name)], column.about);
         }

@@ -221,7 +221,20 @@ impl Client {
         owner: &[u8],
         (slots, back_slots): (u32, u32),
     ) -> Result<Session> {
-        let session = self.open(1, owner, (slots, Some(back_slots)))?;
+        self.open_session_with_callbacks_of_minor(1, owner, (slots, back_slots))
+    }
+
+    /// The same of a minor version, 1 or later.
+    ///
+    /// # Errors
+    /// Any.
+    pub fn open_session_with_callbacks_of_minor(
+        &mut self,
+        minor: u32,
+        owner: &[u8],
+        (slots, back_slots): (u32, u32),
+    ) -> Result<Session> {
+        let session = self.open(minor, owner, (slots, Some(back_slots)))?;
         self.end_reclaiming(session)
     }
 

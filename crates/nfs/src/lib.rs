@@ -36,9 +36,12 @@ use std::sync::Arc;
 pub use byte_range_locks::{ByteRangeLocks, LockAnswer, LockWanted};
 pub use delegation_progress::{DelegationCounts, RETURN_BOUNDS_MS};
 pub use program_state::Nfs;
-pub use settings::{NfsSettings, NfsVersions, NfsVersionsError, TransferSize, TransferSizeError};
+pub use settings::{
+    CopyMode, CopyModeError, NfsSettings, NfsVersions, NfsVersionsError, TransferSize,
+    TransferSizeError,
+};
 pub use store::{Store, Volatile};
-pub use v4::{DelegationView, OpenView};
+pub use v4::{CopyCounts, CopyView, DelegationView, OpenView};
 
 static VERSIONS: [Version<Nfs>; 3] = [
     Version::new(proto::nfs2::VERSION, &v2::ROWS),

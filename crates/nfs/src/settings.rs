@@ -7,7 +7,7 @@ use rpc::{ServedVersions, Transport};
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 
 /// Sizes that FSINFO advises should be multiples of this; also the least that can be set.
 pub const BLOCK: u32 = 4096;
@@ -180,6 +180,49 @@ impl NfsVersions {
     }
 }
 
+/// When COPY of version 4.2 is answered (`copy`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum CopyMode {
+    /// When it is done, or after a second, with what is copied by then.
+    #[default]
+    Sync,
+    /// At once, if the client permits it: a callback tells that it is done.
+    Async,
+}
+
+/// A text that [`CopyMode`] does not understand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CopyModeError;
+
+impl fmt::Display for CopyModeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("write sync or async")
+    }
+}
+
+impl std::error::Error for CopyModeError {}
+
+impl FromStr for CopyMode {
+    type Err = CopyModeError;
+
+    fn from_str(text: &str) -> Result<Self, CopyModeError> {
+        match text {
+            "sync" => Ok(Self::Sync),
+            "async" => Ok(Self::Async),
+            _ => Err(CopyModeError),
+        }
+    }
+}
+
+impl fmt::Display for CopyMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Sync => "sync",
+            Self::Async => "async",
+        })
+    }
+}
+
 /// The live settings.
 #[derive(Debug)]
 pub struct NfsSettings {
@@ -189,6 +232,8 @@ pub struct NfsSettings {
     minors: AtomicU32,
     /// Which delegations clients of version 4 get where the export does not say it (`delegations`).
     delegations: AtomicU8,
+    /// Whether COPY may be answered before it is done (`copy`).
+    copies_async: AtomicBool,
     /// The most bytes of a READ's data or of a directory listing (`max-read`).
     pub max_read: AtomicU32,
     /// The most bytes of a WRITE's data (`max-write`); what is longer is written in part.
@@ -201,6 +246,7 @@ impl Default for NfsSettings {
             served: Arc::new(ServedVersions::new(&[2, 3, 4], &[2, 3])),
             minors: AtomicU32::new(1 | 1 << 1 | 1 << 2),
             delegations: AtomicU8::new(Delegate::Off.number()),
+            copies_async: AtomicBool::new(false),
             max_read: AtomicU32::new(TRANSFER),
             max_write: AtomicU32::new(TRANSFER),
         }
@@ -249,6 +295,16 @@ impl NfsSettings {
     /// Which delegations are given where the export does not say it.
     pub fn delegations(&self) -> Delegate {
         Delegate::from_number(self.delegations.load(Ordering::Relaxed))
+    }
+
+    /// Changes when COPY is answered, from the next one on.
+    pub fn set_copy(&self, mode: CopyMode) {
+        self.copies_async.store(mode == CopyMode::Async, Ordering::Relaxed);
+    }
+
+    /// When COPY is answered.
+    pub fn copy(&self) -> CopyMode {
+        if self.copies_async.load(Ordering::Relaxed) { CopyMode::Async } else { CopyMode::Sync }
     }
 
     /// The most bytes that a READ may give: a multiple of [`BLOCK`].

@@ -147,6 +147,27 @@ pub struct DelegationRow {
     pub recalled_ms: Option<u64>,
 }
 
+/// A COPY of NFS version 4.2 that was answered and is under way.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CopyRow {
+    /// The address that the client made itself known from.
+    pub address: String,
+    /// What the client calls itself.
+    pub client: String,
+    /// The path of the export.
+    pub export: String,
+    /// The file that is copied, on the server's machine; empty if its path is not known.
+    pub source: String,
+    /// The file that it is copied to.
+    pub target: String,
+    /// Bytes copied.
+    pub copied: u64,
+    /// Bytes to copy.
+    pub total: u64,
+    /// How long ago it was begun.
+    pub age_ms: u64,
+}
+
 /// What a release took away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Released {

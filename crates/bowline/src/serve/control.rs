@@ -186,7 +186,11 @@ impl Control for ServerControl {
     }
 
     fn ops(&self) -> Vec<OpRow> {
-        statistics::ops(&self.telemetry.snapshot())
+        let mut rows = statistics::ops(&self.telemetry.snapshot());
+        if let Some(row) = rows.iter_mut().find(|row| row.procedure == "COPY") {
+            row.copies = v4_rows::copies(&self.parts.nfs);
+        }
+        rows
     }
 
     fn conn_activity(&self) -> Vec<ConnActivity> {

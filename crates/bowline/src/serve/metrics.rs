@@ -63,6 +63,7 @@ pub fn text(sources: &Sources<'_>, format: Format) -> String {
     sources.web.iter().for_each(|counts| web_page(&mut out, counts));
     locks(&mut out, sources.parts);
     delegations(&mut out, sources.parts);
+    copies(&mut out, sources.parts);
     kerberos(&mut out, sources.parts);
     out.family("audit_lost", Kind::Counter, "Records of the setting audit that were not written.");
     out.counter("audit_lost", &[], sources.parts.audit.lost());
@@ -404,6 +405,29 @@ fn delegations(out: &mut Exposition, parts: &ServerParts) {
     });
     let buckets: Vec<_> = buckets.collect();
     out.histogram(name, &[], &buckets, (counts.recalled_returns, counts.return_ms as f64 / 1000.0));
+}
+
+/// Copies that go on after their COPY was answered.
+fn copies(out: &mut Exposition, parts: &ServerParts) {
+    let counts = parts.nfs.v4.copies.counts();
+    let name = "async_copies_under_way";
+    out.family(name, Kind::Gauge, "Copies that were answered and are under way.");
+    out.gauge(name, &[], counts.under_way);
+    for (name, help, value) in [
+        ("async_copies_begun", "Copies that went on after they were answered.", counts.begun),
+        ("async_copies_done", "Of these, those that ended with success.", counts.done),
+        ("async_copies_failed", "Of these, those that ended with an error.", counts.failed),
+        (
+            "async_copies_cancelled",
+            "Of these, those that ended by or with the client.",
+            counts.cancelled,
+        ),
+        ("async_copies_refused", "Copies for which there was no room to go on.", counts.refused),
+        ("async_copied_bytes", "Bytes that these have copied.", counts.bytes),
+    ] {
+        out.family(name, Kind::Counter, help);
+        out.counter(name, &[], value);
+    }
 }
 
 fn locks(out: &mut Exposition, parts: &ServerParts) {

@@ -118,6 +118,7 @@ impl ServerParts {
     pub fn stop(&self, timeout: Duration) -> bool {
         // asked for reading only: those who ask what goes on may hold it, and go on while the server stops
         let done = self.with_server(|server| server.stop(timeout)).unwrap_or(true);
+        self.nfs.v4.copies.stop();
         self.keeper.stop();
         self.outbound.stop();
         done

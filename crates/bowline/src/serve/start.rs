@@ -349,6 +349,8 @@ impl Programs {
         nfs.set_outbound(Arc::clone(outbound) as Arc<dyn Outbound>);
         nfs.settings.set_versions(&config.values.versions);
         nfs.settings.set_delegations(config.values.delegations);
+        nfs.settings.set_copy(config.values.copy);
+        nfs.serve_copies();
         nfs.exports.owner_names().set_domain(&config.values.idmap_domain);
         nfs.v4.set_session_slots(config.values.session_slots.count());
         nfs.settings.max_read.store(config.values.max_read.0.bytes(), Relaxed);

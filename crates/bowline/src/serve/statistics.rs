@@ -40,6 +40,7 @@ fn op_row(op: &telemetry::OpRow) -> OpRow {
         bytes_out: op.bytes_out,
         inside: op.nested,
         inside_failed: op.nested_failed,
+        copies: Vec::new(),
     }
 }
 

@@ -1,8 +1,8 @@
-//! The clients, sessions, opens and delegations of version 4 as the control socket shows them.
+//! The clients, sessions, opens, delegations and copies of version 4 as the control socket shows them.
 
 use super::lock_rows::{hex, share_text, text};
-use admin::api::{DelegationRow, OpenRow, SessionRow};
-use nfs::{DelegationView, Nfs, OpenView};
+use admin::api::{CopyRow, DelegationRow, OpenRow, SessionRow};
+use nfs::{CopyView, DelegationView, Nfs, OpenView};
 use state::v4::{ClientRow, ClientState, DelegationKind};
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -123,4 +123,24 @@ pub fn delegations(nfs: &Nfs) -> Vec<DelegationRow> {
         })
     };
     nfs.v4_delegations().iter().filter_map(row).collect()
+}
+
+/// A row for each copy that was answered and is under way.
+pub fn copies(nfs: &Nfs) -> Vec<CopyRow> {
+    let clients = clients(nfs);
+    let row = |seen: &CopyView| {
+        let client = clients.get(&seen.client)?;
+        let [source, target] = seen.files.clone().map(Option::unwrap_or_default);
+        Some(CopyRow {
+            address: client.address.to_canonical().to_string(),
+            client: text(&client.owner),
+            export: seen.export.clone(),
+            source,
+            target,
+            copied: seen.copied,
+            total: seen.total,
+            age_ms: seen.age_ms,
+        })
+    };
+    nfs.v4.copies.views(nfs.clock.now()).iter().filter_map(row).collect()
 }

@@ -19,7 +19,7 @@ use export::{Delegate, IdmapDomain};
 use gss::krb5::{Keytab, PrincipalsFile, Sealing};
 use nfs::nlm::LocalLocks;
 use nfs::nsm::NsmMode;
-use nfs::{NfsVersions, TransferSize};
+use nfs::{CopyMode, NfsVersions, TransferSize};
 use state::{GraceSeconds, LeaseSeconds, SessionSlots};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use svc::{
@@ -293,6 +293,23 @@ settings! {
                  that opens the file. One that only asks for its attributes does not wait, and sees what the \
                  client has sent. What a client has not sent when it is switched off, or when its delegation is taken from it, is lost. \
                  off recalls those that were granted, read those for writing.",
+    }
+    copy: CopyMode {
+        key: "copy",
+        values: "sync|async",
+        default: CopyMode::Sync,
+        default_text: None,
+        apply: Some(|parts, mode, _| { parts.nfs.settings.set_copy(*mode); Ok(Vec::new()) }),
+        help: "whether COPY of version 4.2 is answered when it is done, or goes on after it was answered",
+        manual: "With sync, a COPY is answered within about a second, with what is copied by then, and the client asks for \
+                 the rest. With async, one of more than 8 MiB within an export is answered at once if the client permits it, \
+                 as Linux does, and goes on; the client is called back when it is done, can ask how far it is, and \
+                 can cancel it; bowline ops shows it. Each export copies with two threads of its own, 8 MiB each at a time. \
+                 A client has up to 16 such copies, an export 64, all exports 1,024; what goes beyond is answered as \
+                 with sync. A copy stops, and the client goes on, when one of its files is closed or a reload changes \
+                 the export. Linux asks for such copies of more than twice its rsize. Its older versions wait for the callback \
+                 as long as the connection for callbacks is broken; newer ones ask how far the copy is. After a restart of \
+                 the server, which knows no copy of before, they copy again.",
     }
     nsm: NsmMode {
         key: "nsm",

@@ -69,9 +69,13 @@ pub struct Opened {
 
 impl Machine {
     pub fn new(server: &Server, name: &[u8]) -> Self {
+        Self::of_minor(1, server, name)
+    }
+
+    pub fn of_minor(minor: u32, server: &Server, name: &[u8]) -> Self {
         let mut client = connected(server);
         let seen = watch(&mut client, fine);
-        let session = client.open_session_with_callbacks(name, (4, 4)).unwrap();
+        let session = client.open_session_with_callbacks_of_minor(minor, name, (4, 4)).unwrap();
         Self { client, session, seen }
     }
 
@@ -88,12 +92,23 @@ impl Machine {
         access: u32,
         claim: OpenClaim4<'_>,
     ) -> Result<Opened, Nfsstat4> {
+        self.open_how(before, numbers, access, (claim, OpenHow4::NoCreate))
+    }
+
+    /// The same, and may make the file.
+    pub fn open_how(
+        &mut self,
+        before: Operations,
+        numbers: &[u32],
+        access: u32,
+        (claim, how): (OpenClaim4<'_>, OpenHow4<'_>),
+    ) -> Result<Opened, Nfsstat4> {
         let args = OpenArgs {
             seqid: 0,
             share_access: access,
             share_deny: 0,
             owner: OpenOwner4 { clientid: 0, owner: Bytes(b"owner") },
-            how: OpenHow4::NoCreate,
+            how,
             claim,
         };
         let operations = before.with(op::OPEN, &args).bare(op::GETFH);

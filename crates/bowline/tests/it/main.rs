@@ -9,6 +9,7 @@
     reason = "a failure here is the test's"
 )]
 
+mod async_copy;
 mod audit;
 mod bench_cleanup;
 mod bench_sec;

@@ -34,6 +34,8 @@ impl Nlm {
         self.nfs.v4.callbacks.set_waker(Box::new(move || answers.wake()));
         let answers = Arc::clone(&self.answers);
         self.nfs.delegations.set_waker(Box::new(move || answers.wake()));
+        let answers = Arc::clone(&self.answers);
+        self.nfs.v4.copies.set_waker(Box::new(move || answers.wake()));
     }
 
     pub(super) fn wake(&self) {
@@ -59,6 +61,7 @@ impl Nlm {
         self.end_waits_v4(keeper, now, false);
         let callback_ms = self.nfs.v4.callbacks.tick().map(|after| now.0.saturating_add(after));
         let recall_ms = self.nfs.tick_delegations(keeper);
+        let copies_ms = self.nfs.tick_copies();
         let expiry_ms = self.end_expired(keeper, now);
         let sweep_ms = self.sweep_if_due(keeper);
         let resting_ms = self.resting.let_go(now.0);
@@ -69,6 +72,7 @@ impl Nlm {
             self.waits_v4.next_due_ms(),
             callback_ms,
             recall_ms,
+            copies_ms,
             expiry_ms,
             monitor_ms,
             resting_ms,

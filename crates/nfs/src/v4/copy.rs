@@ -1,14 +1,20 @@
 //! COPY and CLONE (RFC 7862 §15.2, §15.13), from the saved filehandle to the current one, within this server.
 //!
 //! A copy is complete when it is answered, and no callback follows; a copy that takes longer than a second is answered
-//! partially, and the client continues with another COPY.
+//! partially, and the client continues with another COPY. With `copy=async`, and if the client permits it, a longer copy is
+//! answered after its first step, whose errors are the answer, and goes on by itself ([`super::copies`]).
 
-use super::frame::Frame;
+use super::async_copy::{self, Side};
+use super::frame::{CurrentObject, Frame, wire_stateid};
 use super::stateids::{self, DataAccess};
 use super::status::Failed;
 use crate::object::Object;
-use crate::verbs::{self, CopyRange};
-use proto::nfs4::{CloneArgs, CopyArgs, Nfsstat4, StableHow4};
+use crate::settings::CopyMode;
+use crate::verbs::{self, COPY_STEP, CopyRange, CopySteps};
+use proto::nfs4::{CloneArgs, CopyArgs, Nfsstat4, StableHow4, Stateid4};
+use state::ShareBits;
+use state::v4::Stateid;
+use vfs::Verifier;
 use xdr::{Reader, Writer};
 
 /// The source and the target, each with the right that its stateid gives.
@@ -31,22 +37,78 @@ pub(super) fn copy<'f>(
     args: &mut Reader<'f>,
     reply: &mut Writer,
 ) -> Result<(), Failed> {
-    let CopyArgs { range, sources, .. } = args.get()?;
-    if sources != 0 {
+    let args: CopyArgs = args.get()?;
+    if args.sources != 0 {
         // from another server
         return Err(Nfsstat4::NotSupp.into());
     }
-    let (source, target, range) = files(frame, &range)?;
-    let copied = verbs::copy(&source, &target, range)?;
+    let (source, target, range) = files(frame, &args.range)?;
+    let mut steps = CopySteps::begin(&source, &target, range)?;
+    if may_go_on(frame, &args, (&source, &target), &steps) {
+        // whatever is wrong with the files is seen now
+        steps.step(&source, &target, &mut Vec::new())?;
+        frame.changed = true;
+        if let Some(stateid) = go_on(frame, &args.range, (&source, &target), steps) {
+            put(Some(stateid), 0, steps.copied().verifier, reply);
+            return Ok(());
+        }
+    }
+    let copied = verbs::copy_rest(&source, &target, &mut steps)?;
     frame.changed = true;
-    // wr_callback_id: none, as it is done
-    reply.u32(0);
-    reply.u64(copied.count);
-    reply.put(&StableHow4::Unstable);
-    reply.put(&copied.verifier);
-    // cr_consecutive, cr_synchronous
-    reply.words([1, 1]);
+    put(None, copied.count, copied.verifier, reply);
     Ok(())
+}
+
+/// Appends `COPY4resok`; of a copy that goes on its stateid.
+fn put(stateid: Option<Stateid>, count: u64, verifier: Verifier, reply: &mut Writer) {
+    match stateid {
+        None => reply.u32(0),
+        Some(stateid) => {
+            reply.u32(1);
+            reply.put(&wire_stateid(stateid));
+        }
+    }
+    reply.u64(count);
+    reply.put(&StableHow4::Unstable);
+    reply.put(&verifier);
+    // cr_consecutive, cr_synchronous
+    reply.words([1, u32::from(stateid.is_none())]);
+}
+
+/// Whether a copy may go on after it was answered: if it takes more than a step, and the client can be told of its end. A
+/// copy from one export to another depends on two file systems, of which one that hangs would hold up copies of the other.
+fn may_go_on(
+    frame: &Frame<'_>,
+    args: &CopyArgs,
+    (source, target): (&Object<'_>, &Object<'_>),
+    steps: &CopySteps,
+) -> bool {
+    frame.nfs.settings.copy() == CopyMode::Async
+        && !args.synchronous
+        && steps.total() > COPY_STEP
+        && source.check_same_export(target).is_ok()
+        && frame.session().is_ok_and(state::v4::Session::has_callbacks)
+}
+
+/// Has the rest of a copy made after it was answered; its stateid, or `None` if there is no room, or special stateids.
+fn go_on(
+    frame: &Frame<'_>,
+    args: &CloneArgs,
+    (source, target): (&Object<'_>, &Object<'_>),
+    steps: CopySteps,
+) -> Option<Stateid> {
+    if steps.is_done() {
+        return None;
+    }
+    let named = |place: &Option<CurrentObject<'_>>, argument: Stateid4| match argument {
+        Stateid4::CURRENT => place.as_ref()?.stateid,
+        named => Some(named),
+    };
+    let from = named(&frame.saved, args.src_stateid)?;
+    let to = named(&frame.current, args.dst_stateid)?;
+    let source = (source, Side::new(source, from, ShareBits::READ)?);
+    let target = (target, Side::new(target, to, ShareBits::WRITE)?);
+    async_copy::begin(frame, source, target, steps)
 }
 
 pub(super) fn clone<'f>(

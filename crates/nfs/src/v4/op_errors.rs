@@ -1,7 +1,8 @@
 //! Which errors each operation may fail with (RFC 8881 §15.2, table 6; RFC 7862 §11.2; RFC 8276 §8.4.5), in the order of the operations' numbers.
 //!
 //! The tables lack what the texts ask for: PERM of EXCHANGE_ID (RFC 8881 §18.35.4), NXIO of SEEK (RFC 7862 §15.11.3), TOOSMALL of LISTXATTRS
-//! (RFC 8276 §8.4.3), and NOTSUPP of COPY, COPY_NOTIFY, SETXATTR and REMOVEXATTR where the file system or the server cannot.
+//! (RFC 8276 §8.4.3), NOTSUPP of COPY, COPY_NOTIFY, SETXATTR and REMOVEXATTR where the file system or the server cannot, and
+//! REP_TOO_BIG of OFFLOAD_STATUS, which has a result.
 
 use proto::nfs4::Nfsstat4::{
     self, Access, AdminRevoked, AttrNotSupp, BackChanBusy, BadChar, BadCookie, BadHandle,
@@ -228,8 +229,8 @@ static ERRORS: [OpErrors; 74] = [
         UnknownLayoutType, WrongCred, WrongType]),
         row(op::OFFLOAD_CANCEL, &[AdminRevoked, BadXdr, BadStateid, CompleteAlready, DeadSession, Delay,
         Expired, Grace, NotSupp, OldStateid, OpNotInSession, ServerFault, TooManyOps]),
-        row(op::OFFLOAD_STATUS, &[AdminRevoked, BadXdr, BadStateid, CompleteAlready, DeadSession, Delay,
-        Expired, Grace, NotSupp, OldStateid, OpNotInSession, ServerFault, TooManyOps]),
+        row(op::OFFLOAD_STATUS, &[RepTooBig, RepTooBigToCache, AdminRevoked, BadXdr, BadStateid, CompleteAlready,
+        DeadSession, Delay, Expired, Grace, NotSupp, OldStateid, OpNotInSession, ServerFault, TooManyOps]),
         row(op::READ_PLUS, &[Access, AdminRevoked, BadXdr, BadStateid, DeadSession, Delay, DelegRevoked,
         Expired, FhExpired, Grace, Inval, Io, IsDir, Locked, Moved, NoFilehandle, NotSupp, OldStateid, OpenMode,
         OpNotInSession, PartnerNoAuth, PnfsIoHole, PnfsNoLayout, RepTooBig, RepTooBigToCache, ReqTooBig,

@@ -4,8 +4,8 @@ use super::frame::Frame;
 use super::status::Failed;
 use super::{
     access, close, commit, copy, create, delegation, exchange_id, filehandles, getattr, link, lock,
-    lookup, minor0, open, read, read_plus, readdir, readlink, remove, rename, secinfo, sequence,
-    session_ops, setattr, space, stateids, verify, write, xattrs,
+    lookup, minor0, offload, open, read, read_plus, readdir, readlink, remove, rename, secinfo,
+    sequence, session_ops, setattr, space, stateids, verify, write, xattrs,
 };
 use proto::nfs4::{op, op_info};
 use xdr::{Reader, Writer};
@@ -56,7 +56,7 @@ const BITMAP: u32 = 16;
 pub(super) const DENIED: u32 = 20 + 8 + 4 + 1024;
 
 /// The operations that are served, rising.
-static ROWS: [OpRow; 52] = [
+static ROWS: [OpRow; 54] = [
     inside(op::ACCESS, 8, access::access),
     inside(op::CLOSE, STATEID, close::close),
     inside(op::COMMIT, 8, commit::commit),
@@ -124,9 +124,11 @@ static ROWS: [OpRow; 52] = [
     },
     inside(op::RECLAIM_COMPLETE, 0, session_ops::reclaim_complete),
     inside(op::ALLOCATE, 0, space::allocate),
-    inside(op::COPY, 4 + 8 + 4 + 8 + 8, copy::copy),
+    inside(op::COPY, 4 + STATEID + 8 + 4 + 8 + 8, copy::copy),
     inside(op::DEALLOCATE, 0, space::deallocate),
     inside(op::IO_ADVISE, BITMAP, space::io_advise),
+    inside(op::OFFLOAD_CANCEL, 0, offload::cancel),
+    inside(op::OFFLOAD_STATUS, 8 + 8, offload::status),
     inside(op::READ_PLUS, 8, read_plus::read_plus),
     inside(op::SEEK, 12, space::seek),
     inside(op::CLONE, 0, copy::clone),

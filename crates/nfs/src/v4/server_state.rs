@@ -1,6 +1,7 @@
 //! What version 4 keeps between calls, and the source of random numbers.
 
 use super::callback::{Callbacks, Operation, Recipient};
+use super::copies::Copies;
 use state::v4::{NameConflict, Session, SessionId, V4Limits, V4State};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -15,6 +16,8 @@ pub struct V4 {
     pub state: V4State,
     /// The way to clients.
     pub callbacks: Arc<Callbacks>,
+    /// Copies that go on after they were answered.
+    pub copies: Copies,
     name_conflicts: OnceLock<NameConflictSink>,
     /// A part of the hashes by which retries of requests are known.
     pub request_key: u64,
@@ -35,6 +38,7 @@ impl V4 {
         Self {
             state: V4State::new(instance, random, limits),
             callbacks: Arc::default(),
+            copies: Copies::default(),
             name_conflicts: OnceLock::new(),
             request_key: random(),
         }

@@ -1,8 +1,8 @@
 //! Copies within the server (RFC 7862 §15.2, §15.13): COPY and CLONE.
 //!
 //! A copy is made in steps, by the kernel where it can and otherwise through a buffer. It ends early after a time limit, so
-//! that other calls of the connection need not wait for long; the client asks again for the rest. No data is sent over
-//! the network.
+//! that other calls of the connection need not wait for long; the client asks again for the rest. Or the rest of its steps
+//! are made without the call, one after the other. No data is sent over the network.
 
 use super::space::{only_regular, space};
 use crate::object::Object;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use vfs::{Change, FileAt, Stability, Status, Verifier, Want, need_regular};
 
 /// Bytes of a step by the kernel.
-const STEP: u64 = 8 << 20;
+pub const STEP: u64 = 8 << 20;
 /// Bytes of a step through a buffer.
 const BUFFER: u64 = 1 << 20;
 /// After how long no further step begins.
@@ -52,45 +52,100 @@ fn length(source: &Object<'_>, range: CopyRange) -> vfs::Result<u64> {
     }
 }
 
-/// Copies a range of a file, or the first part of it, to another file.
-///
-/// # Errors
-/// [`Status::Inval`] for one file with itself, and for a range that is not in the source; [`Status::FBig`],
-/// [`Status::RoFs`], [`Status::NoSpc`] if nothing was copied.
-pub fn copy(
-    source: &Object<'_>,
-    target: &Object<'_>,
+/// A copy under way, of which one step is made at a time, from its beginning to its end.
+#[derive(Debug, Clone, Copy)]
+pub struct CopySteps {
     range: CopyRange,
-) -> vfs::Result<CopiedRange> {
-    target.check_writable()?;
-    let is_same_export = source.check_same_export(target).is_ok();
-    if is_same_export && source.fid == target.fid {
-        return Err(Status::Inval);
+    len: u64,
+    copied: u64,
+    verifier: Verifier,
+    /// The kernel copies, as long as it has not said that it cannot.
+    by_kernel: bool,
+    /// The source has become shorter.
+    has_ended: bool,
+}
+
+impl CopySteps {
+    /// Checks what can be checked before anything is copied.
+    ///
+    /// # Errors
+    /// [`Status::Inval`] for one file with itself, and for a range that is not in the source; [`Status::FBig`],
+    /// [`Status::RoFs`].
+    pub fn begin(source: &Object<'_>, target: &Object<'_>, range: CopyRange) -> vfs::Result<Self> {
+        target.check_writable()?;
+        let by_kernel = source.check_same_export(target).is_ok();
+        if by_kernel && source.fid == target.fid {
+            return Err(Status::Inval);
+        }
+        let len = length(source, range)?;
+        let end = range.to.checked_add(len).filter(|end| i64::try_from(*end).is_ok());
+        end.ok_or(Status::FBig)?;
+        // read before the data is copied, as for a write
+        let verifier = target.backend().write_verifier();
+        Ok(Self { range, len, copied: 0, verifier, by_kernel, has_ended: false })
     }
-    let len = length(source, range)?;
-    let end = range.to.checked_add(len).filter(|end| i64::try_from(*end).is_ok());
-    end.ok_or(Status::FBig)?;
-    // read before the data is copied, as for a write
-    let verifier = target.backend().write_verifier();
-    let mut kernel = target.backend().space().filter(|_| is_same_export);
-    let mut buffer = Vec::new();
-    let (began, mut copied) = (Instant::now(), 0_u64);
-    while copied < len {
-        let (from, to) = (range.from.saturating_add(copied), range.to.saturating_add(copied));
-        let left = len.saturating_sub(copied);
-        let step = match kernel {
+
+    /// Copies the next part. `buffer` is used where the kernel cannot copy, and can be used again.
+    ///
+    /// # Errors
+    /// Those of reading and writing; what was copied before stays copied.
+    pub fn step(
+        &mut self,
+        source: &Object<'_>,
+        target: &Object<'_>,
+        buffer: &mut Vec<u8>,
+    ) -> vfs::Result<()> {
+        let from = self.range.from.saturating_add(self.copied);
+        let to = self.range.to.saturating_add(self.copied);
+        let left = self.len.saturating_sub(self.copied);
+        let count = match target.backend().space().filter(|_| self.by_kernel) {
             Some(space) => space.copy_range(
                 side(source, source.cx(), from),
                 side(target, target.cx(), to),
                 left.min(STEP),
             ),
-            None => step_by_buffer(source, target, (from, to), left.min(BUFFER), &mut buffer),
+            None => step_by_buffer(source, target, (from, to), left.min(BUFFER), buffer),
         };
-        match step {
-            Ok(0) => break,
-            Ok(count) => copied = copied.saturating_add(count),
-            Err(Status::NotSupp) if kernel.is_some() => kernel = None,
-            Err(status) if copied == 0 => return Err(only_regular(status)),
+        match count {
+            Ok(0) => self.has_ended = true,
+            Ok(count) => self.copied = self.copied.saturating_add(count),
+            Err(Status::NotSupp) if self.by_kernel => self.by_kernel = false,
+            Err(status) => return Err(only_regular(status)),
+        }
+        Ok(())
+    }
+
+    /// Whether nothing is left to copy.
+    pub const fn is_done(&self) -> bool {
+        self.has_ended || self.copied >= self.len
+    }
+
+    /// How many bytes are to be copied in all.
+    pub const fn total(&self) -> u64 {
+        self.len
+    }
+
+    /// What was copied until now.
+    pub const fn copied(&self) -> CopiedRange {
+        CopiedRange { count: self.copied, verifier: self.verifier }
+    }
+}
+
+/// Copies what is left, or the first part of it.
+///
+/// # Errors
+/// Those of [`CopySteps::step`], if nothing was copied.
+pub fn copy_rest(
+    source: &Object<'_>,
+    target: &Object<'_>,
+    steps: &mut CopySteps,
+) -> vfs::Result<CopiedRange> {
+    let mut buffer = Vec::new();
+    let began = Instant::now();
+    while !steps.is_done() {
+        match steps.step(source, target, &mut buffer) {
+            Ok(()) => {}
+            Err(status) if steps.copied == 0 => return Err(status),
             // whoever asks for the rest is told
             Err(_) => break,
         }
@@ -98,7 +153,7 @@ pub fn copy(
             break;
         }
     }
-    Ok(CopiedRange { count: copied, verifier })
+    Ok(steps.copied())
 }
 
 fn step_by_buffer(

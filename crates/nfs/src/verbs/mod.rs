@@ -32,7 +32,7 @@ mod xattr;
 pub use access::{access, access_by};
 pub use acl::{ObjectAcls, acls, set_acls};
 pub use commit::{Committed, commit};
-pub use copy::{CopyRange, clone, copy};
+pub use copy::{CopyRange, CopySteps, STEP as COPY_STEP, clone, copy_rest};
 pub use create::{create, create_open};
 pub use fsinfo::{FileSystemInfo, fsinfo};
 pub use fsstat::fsstat;

@@ -1,6 +1,7 @@
 //! Version 4.1 as a client meets it: compounds over files in memory, byte by byte where it matters.
 
 mod attrs;
+mod copies;
 mod crossing;
 mod lossy_network;
 mod owner_names;

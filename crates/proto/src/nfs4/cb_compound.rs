@@ -1,7 +1,9 @@
 //! CB_COMPOUND and the operations of callbacks (RFC 8881 §20; their XDR is in RFC 5662): what the server sends over a
 //! session's back channel, and what it gets back.
 
-use super::{Bitmap4, Fh, LockOwner4, SessionId, Stateid4, TAG_MAX};
+use super::{
+    Bitmap4, Fh, LockOwner4, Nfsstat4, SessionId, StableHow4, Stateid4, TAG_MAX, Verifier4,
+};
 use crate::layout::Bytes;
 use xdr::{Decode, Encode, Error, Reader, Writer};
 
@@ -19,6 +21,8 @@ pub mod cb_op {
     pub const SEQUENCE: u32 = 11;
     /// CB_NOTIFY_LOCK.
     pub const NOTIFY_LOCK: u32 = 13;
+    /// CB_OFFLOAD.
+    pub const OFFLOAD: u32 = 15;
 }
 
 /// The head of `CB_COMPOUND4args`: the number of operations follows the identifier of version 4.0.
@@ -152,6 +156,71 @@ crate::layout::fields! {
         fh: Fh<'a>,
         /// The attributes.
         attributes: Bitmap4,
+    }
+}
+
+/// `offload_info4`: how an operation has ended that was answered before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OffloadInfo4 {
+    /// It has succeeded (`write_response4`, without a stateid).
+    Done {
+        /// Bytes written.
+        count: u64,
+        /// How stable they are.
+        committed: StableHow4,
+        /// By which a loss of what is not stable shows.
+        verifier: Verifier4,
+    },
+    /// It has failed.
+    Failed {
+        /// With what; not NFS4_OK.
+        status: Nfsstat4,
+        /// Bytes written before.
+        bytes_copied: u64,
+    },
+}
+
+impl<'a> Decode<'a> for OffloadInfo4 {
+    fn decode(r: &mut Reader<'a>) -> Result<Self, Error> {
+        let status: Nfsstat4 = r.get()?;
+        if status != Nfsstat4::Ok {
+            return Ok(Self::Failed { status, bytes_copied: r.u64()? });
+        }
+        match r.u32()? {
+            0 => {}
+            len => return Err(Error::TooLong { len: len as usize, limit: 0 }),
+        }
+        Ok(Self::Done { count: r.u64()?, committed: r.get()?, verifier: r.array()? })
+    }
+}
+
+impl Encode for OffloadInfo4 {
+    fn encode(&self, w: &mut Writer) {
+        match self {
+            Self::Done { count, committed, verifier } => {
+                // wr_callback_id: none
+                w.words([Nfsstat4::Ok.number(), 0]);
+                w.u64(*count);
+                w.put(committed);
+                w.put(verifier);
+            }
+            Self::Failed { status, bytes_copied } => {
+                w.u32(status.number());
+                w.u64(*bytes_copied);
+            }
+        }
+    }
+}
+
+crate::layout::fields! {
+    /// `CB_OFFLOAD4args` (RFC 7862 §16.1).
+    CbOffloadArgs<'a> {
+        /// The file that was written.
+        fh: Fh<'a>,
+        /// The operation.
+        stateid: Stateid4,
+        /// How it has ended.
+        info: OffloadInfo4,
     }
 }
 

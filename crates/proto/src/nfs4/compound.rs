@@ -90,6 +90,7 @@ pub fn decode_op_args(number: u32, r: &mut Reader<'_>) -> Option<Result<(), Erro
         op::READ_PLUS => all::<ReadArgs>(r),
         op::CLONE => all::<CloneArgs>(r),
         op::COPY => all::<CopyArgs>(r),
+        op::OFFLOAD_CANCEL | op::OFFLOAD_STATUS => all::<Stateid4>(r),
         op::IO_ADVISE => all::<IoAdviseArgs>(r),
         op::GETXATTR | op::REMOVEXATTR => all::<XattrArgs<'_>>(r),
         op::SETXATTR => all::<SetxattrArgs<'_>>(r),

@@ -30,8 +30,9 @@ pub use args::{
 pub use attrs::{ATTRS, AttrInfo, LINUX_CACHE_CONSISTENCY, LINUX_GETATTR, attr};
 pub use bitmap::Bitmap4;
 pub use cb_compound::{
-    CbCompoundHead, CbCompoundResult, CbGetattrArgs, CbNotifyLockArgs, CbRecallAnyArgs,
-    CbRecallArgs, CbRecallSlotArgs, CbSequenceArgs, CbSequenceResult, cb_op,
+    CbCompoundHead, CbCompoundResult, CbGetattrArgs, CbNotifyLockArgs, CbOffloadArgs,
+    CbRecallAnyArgs, CbRecallArgs, CbRecallSlotArgs, CbSequenceArgs, CbSequenceResult,
+    OffloadInfo4, cb_op,
 };
 pub use compound::{CompoundHead, decode_op_args};
 pub use data::{

@@ -1,14 +1,14 @@
 //! Layouts against the XDR of RFC 5662 and RFC 7531, word by word.
 
 use super::{
-    ATTRS, Bitmap4, ChangeInfo4, ChannelAttrs, ClientAddr4, CloneArgs, CloseArgs, CompoundHead,
-    CopyArgs, CreateArgs, CreateSessionArgs, CreateType4, Createhow4, DelegpurgeArgs,
+    ATTRS, Bitmap4, CbOffloadArgs, ChangeInfo4, ChannelAttrs, ClientAddr4, CloneArgs, CloseArgs,
+    CompoundHead, CopyArgs, CreateArgs, CreateSessionArgs, CreateType4, Createhow4, DelegpurgeArgs,
     ExchangeIdArgs, ExistLockOwner4, Fattr4, ImplId, IoAdviseArgs, ListxattrsArgs, LockArgs,
-    LockOwner4, LockType4, Locker4, Nfsstat4, Nfstime4, OPS, OpenArgs, OpenClaim4, OpenConfirmArgs,
-    OpenHow4, OpenOwner4, OpenToLockOwner4, RangeArgs, ReadArgs, ReaddirArgs, ReleaseLockownerArgs,
-    RenewArgs, SeekArgs, SequenceArgs, SetattrArgs, SetclientidArgs, SetclientidConfirmArgs,
-    SetxattrArgs, SetxattrOption4, Specdata4, StableHow4, StateProtectHow, Stateid4,
-    TestStateidArgs, WriteArgs, XattrArgs, attr, content, decode_op_args, op, op_info,
+    LockOwner4, LockType4, Locker4, Nfsstat4, Nfstime4, OPS, OffloadInfo4, OpenArgs, OpenClaim4,
+    OpenConfirmArgs, OpenHow4, OpenOwner4, OpenToLockOwner4, RangeArgs, ReadArgs, ReaddirArgs,
+    ReleaseLockownerArgs, RenewArgs, SeekArgs, SequenceArgs, SetattrArgs, SetclientidArgs,
+    SetclientidConfirmArgs, SetxattrArgs, SetxattrOption4, Specdata4, StableHow4, StateProtectHow,
+    Stateid4, TestStateidArgs, WriteArgs, XattrArgs, attr, content, decode_op_args, op, op_info,
 };
 use crate::layout::Bytes;
 use proptest::prelude::*;
@@ -108,6 +108,19 @@ fn data_operations_have_the_layout_of_the_rfc() {
     let hints = Bitmap4::of(&[4, 6]);
     let advise = IoAdviseArgs { stateid: STATEID, offset: 5, count: 6, hints };
     golden(&advise, &[s0, s1, s2, s3, 0, 5, 0, 6, 1, 1 << 4 | 1 << 6]);
+}
+
+#[test]
+fn the_end_of_a_copy_has_the_layout_of_the_rfc() {
+    let [s0, s1, s2, s3] = S;
+    let done =
+        OffloadInfo4::Done { count: 1 << 32, committed: StableHow4::Unstable, verifier: [7; 8] };
+    let args = CbOffloadArgs { fh: Bytes(b"file"), stateid: STATEID, info: done };
+    let seven = 0x0707_0707;
+    // no stateid in the result, unstable
+    golden(&args, &[4, 0x6669_6c65, s0, s1, s2, s3, 0, 0, 1, 0, 0, seven, seven]);
+    let failed = OffloadInfo4::Failed { status: Nfsstat4::NoSpc, bytes_copied: 9 };
+    golden(&CbOffloadArgs { info: failed, ..args }, &[4, 0x6669_6c65, s0, s1, s2, s3, 28, 0, 9]);
 }
 
 #[test]

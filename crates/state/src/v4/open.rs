@@ -201,6 +201,11 @@ impl V4State {
         other
     }
 
+    /// A stateid for a copy that goes on after its COPY is answered (RFC 7862 §4.8); its version never changes.
+    pub fn copy_stateid(&self) -> Stateid {
+        Stateid { seqid: 1, other: self.other() }
+    }
+
     fn count_denial(&self, before: ShareMode, after: ShareMode) {
         match (before.deny == ShareBits::NONE, after.deny == ShareBits::NONE) {
             (true, false) => drop(self.denials.fetch_add(1, Relaxed)),

@@ -149,6 +149,11 @@ impl V4State {
         ids.into_iter().filter_map(lowered).collect()
     }
 
+    /// Whether the client is known, or its lease is over and nobody has wanted what it has.
+    pub fn has_client(&self, id: u64) -> bool {
+        acquire(&self.clients).get(id).is_some()
+    }
+
     /// The limits, as they were at first.
     pub const fn limits(&self) -> &V4Limits {
         &self.limits

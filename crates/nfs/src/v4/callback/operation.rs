@@ -2,8 +2,9 @@
 
 use proto::layout::Bytes;
 use proto::nfs4::{
-    Bitmap4, CbCompoundHead, CbCompoundResult, CbNotifyLockArgs, CbRecallAnyArgs, CbRecallArgs,
-    CbRecallSlotArgs, CbSequenceArgs, CbSequenceResult, LockOwner4, Nfsstat4, Stateid4, cb_op,
+    Bitmap4, CbCompoundHead, CbCompoundResult, CbNotifyLockArgs, CbOffloadArgs, CbRecallAnyArgs,
+    CbRecallArgs, CbRecallSlotArgs, CbSequenceArgs, CbSequenceResult, LockOwner4, Nfsstat4,
+    OffloadInfo4, Stateid4, cb_op,
 };
 use rpc::CallFailure;
 use state::v4::{BackAnswer, BackCall, SessionId, Stateid};
@@ -40,6 +41,15 @@ pub enum Operation {
         /// Whether some of them are for writing.
         writing: bool,
     },
+    /// A copy has ended (RFC 7862 §16.1).
+    Offload {
+        /// The copy.
+        stateid: Stateid,
+        /// Its target.
+        handle: Box<[u8]>,
+        /// How it has ended.
+        info: OffloadInfo4,
+    },
     /// The client is to use fewer slots (RFC 8881 §20.8).
     RecallSlot {
         /// The highest that it may use.
@@ -54,6 +64,7 @@ impl Operation {
             Self::NotifyLock { .. } => cb_op::NOTIFY_LOCK,
             Self::Recall { .. } => cb_op::RECALL,
             Self::RecallAny { .. } => cb_op::RECALL_ANY,
+            Self::Offload { .. } => cb_op::OFFLOAD,
             Self::RecallSlot { .. } => cb_op::RECALL_SLOT,
         }
     }
@@ -77,6 +88,11 @@ impl Operation {
                 };
                 w.put(&CbRecallAnyArgs { keep: *keep, kinds: Bitmap4::of(kinds) });
             }
+            Self::Offload { stateid, handle, info } => w.put(&CbOffloadArgs {
+                fh: Bytes(handle),
+                stateid: Stateid4 { seqid: stateid.seqid, other: stateid.other },
+                info: *info,
+            }),
             Self::RecallSlot { highest } => {
                 w.put(&CbRecallSlotArgs { target_highest_slotid: *highest });
             }
