@@ -5,9 +5,10 @@ import threading
 import time
 
 from check import ask, restart_server, run
+from two import ENVIRONMENT
 
 MIB = 1 << 20
-SIZE = int(os.environ.get("LOCK_MIB", "256")) * MIB
+SIZE = int(ENVIRONMENT.get("LOCK_MIB", "256")) * MIB
 
 
 def here():

@@ -309,7 +309,8 @@ settings! {
                  with sync. A copy stops, and the client goes on, when one of its files is closed or a reload changes \
                  the export. Linux asks for such copies of more than twice its rsize. Its older versions wait for the callback \
                  as long as the connection for callbacks is broken; newer ones ask how far the copy is. After a restart of \
-                 the server, which knows no copy of before, they copy again.",
+                 the server, which knows no copy of before, the older ones (6.1) copy again, and the newer ones (7.2) read and \
+                 write the file.",
     }
     nsm: NsmMode {
         key: "nsm",

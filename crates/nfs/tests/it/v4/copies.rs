@@ -375,6 +375,7 @@ fn a_copy_stops_when_a_file_is_closed() {
         let rig = Rig::new();
         let copy = rig.begin_held();
         rig.close(if closes_target { &rig.to } else { &rig.from });
+        rig.fail(None);
         // partly done: the client asks for the rest
         let (count, status) = rig.ended(copy);
         assert!((STEP..SIZE).contains(&count) && status == 0, "{count} {status}");
@@ -383,7 +384,6 @@ fn a_copy_stops_when_a_file_is_closed() {
         }
         // somebody else has the file to itself now
         rig.client.try_open_as(b"another", (3, 2), b"to").unwrap();
-        rig.fail(None);
         let written = rig.written();
         std::thread::sleep(Duration::from_millis(150));
         assert_eq!((rig.written(), written), (count, count));
@@ -491,6 +491,7 @@ fn a_copy_stops_when_its_export_is_replaced() {
     let copy = rig.begin_held();
     let table = exports::table(&[("/e", Arc::clone(&rig.backend), exports::RO)]);
     rig.client.server.nfs().exports.replace(table);
+    rig.fail(None);
     let (count, status) = rig.ended(copy);
     assert!((STEP..SIZE).contains(&count) && status == 0, "{count} {status}");
 }
@@ -514,6 +515,7 @@ fn a_copy_ends_with_its_client() {
     let made = send(&rig.client.server, 1, &[super::create_session(id, 1, super::FORE)]);
     assert_eq!(made.status, Nfsstat4::Ok);
     rig.tick();
+    rig.fail(None);
     until("the copy ends", || rig.counts().under_way == 0);
     let bytes = rig.counts().bytes;
     assert!(bytes < SIZE, "{bytes}");
