@@ -1,13 +1,12 @@
-//! A file system in which nothing can be reached: for inputs that must never get that far.
+//! A file system that has no objects: for tests whose inputs must not get as far as the file system.
 
 use std::ops::ControlFlow;
 use vfs::{
-    AccessMask, Attr, Backend, Change, Component, Create, Created, Cx, DirEntry, Fid, Found,
-    Limits, ListArgs, Listing, Name, NodeKind, ReadDone, Result, SetAttr, Stability, StatFs,
-    Status, Time, Verifier, Want, WriteDone,
+    AccessMask, Attr, Backend, Component, Cx, DirEntry, Fid, Found, Limits, ListArgs, Listing,
+    ReadDone, Result, StatFs, Status, Verifier, Want,
 };
 
-/// The file system.
+/// The file system without objects.
 pub struct Nowhere;
 
 impl Backend for Nowhere {
@@ -46,10 +45,6 @@ impl Backend for Nowhere {
         Err(Status::Stale)
     }
 
-    fn setattr(&self, _: &Cx<'_>, _: &Fid, _: &SetAttr, _: Option<Time>) -> Result<Change> {
-        Err(Status::Stale)
-    }
-
     fn access(&self, _: &Cx<'_>, _: &Fid, _: AccessMask) -> Result<(AccessMask, Attr)> {
         Err(Status::Stale)
     }
@@ -63,51 +58,6 @@ impl Backend for Nowhere {
     }
 
     fn read(&self, _: &Cx<'_>, _: &Fid, _: u64, _: &mut [u8]) -> Result<ReadDone> {
-        Err(Status::Stale)
-    }
-
-    fn write(&self, _: &Cx<'_>, _: &Fid, _: u64, _: &[u8], _: Stability) -> Result<WriteDone> {
-        Err(Status::Stale)
-    }
-
-    fn commit(&self, _: &Cx<'_>, _: &Fid, _: u64, _: u64) -> Result<Change> {
-        Err(Status::Stale)
-    }
-
-    fn create(&self, _: &Cx<'_>, _: &Fid, _: Name<'_>, _: Create) -> Result<Created> {
-        Err(Status::Stale)
-    }
-
-    fn mkdir(&self, _: &Cx<'_>, _: &Fid, _: Name<'_>, _: &SetAttr) -> Result<Created> {
-        Err(Status::Stale)
-    }
-
-    fn symlink(&self, _: &Cx<'_>, _: &Fid, _: Name<'_>, _: &[u8], _: &SetAttr) -> Result<Created> {
-        Err(Status::Stale)
-    }
-
-    fn mknod(&self, _: &Cx<'_>, _: &Fid, _: Name<'_>, _: NodeKind, _: &SetAttr) -> Result<Created> {
-        Err(Status::Stale)
-    }
-
-    fn remove(&self, _: &Cx<'_>, _: &Fid, _: Name<'_>) -> Result<Change> {
-        Err(Status::Stale)
-    }
-
-    fn rmdir(&self, _: &Cx<'_>, _: &Fid, _: Name<'_>) -> Result<Change> {
-        Err(Status::Stale)
-    }
-
-    fn rename(
-        &self,
-        _: &Cx<'_>,
-        _: (&Fid, Name<'_>),
-        _: (&Fid, Name<'_>),
-    ) -> Result<(Change, Change)> {
-        Err(Status::Stale)
-    }
-
-    fn link(&self, _: &Cx<'_>, _: &Fid, _: &Fid, _: Name<'_>) -> Result<(Attr, Change)> {
         Err(Status::Stale)
     }
 

@@ -19,9 +19,9 @@ use std::hash::Hasher;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use vfs::{
-    AccessMask, Attr, Backend, Change, ChangeKind, Component, Create, Created, Cx, DirEntry, Fid,
-    FileType, Found, Limits, ListArgs, Listing, Name, Node, NodeKind, ReadDone, Result, SetAttr,
-    Stability, StatFs, Status, Time, Verifier, Want, WriteDone,
+    AccessMask, Attr, Backend, Change, ChangeKind, Component, Cx, DirEntry, Fid, FileType, Found,
+    Limits, ListArgs, Listing, Node, ReadDone, Result, Stability, StatFs, Status, Time, Verifier,
+    Want, WriteDone,
 };
 
 /// The identity of the pseudo file system: no export has it, since it is not a UUID that `fsid=` or the state
@@ -314,10 +314,6 @@ impl Backend for Tree {
         Ok(self.attr(self.dir(fid)?))
     }
 
-    fn setattr(&self, _: &Cx<'_>, _: &Fid, _: &SetAttr, _: Option<Time>) -> Result<Change> {
-        Err(Status::RoFs)
-    }
-
     fn access(&self, _: &Cx<'_>, fid: &Fid, mask: AccessMask) -> Result<(AccessMask, Attr)> {
         let may = AccessMask::READ | AccessMask::LOOKUP | AccessMask::EXECUTE;
         Ok((mask & may, self.attr(self.dir(fid)?)))
@@ -349,43 +345,6 @@ impl Backend for Tree {
 
     fn commit(&self, _: &Cx<'_>, _: &Fid, _: u64, _: u64) -> Result<Change> {
         Err(Status::IsDir)
-    }
-
-    fn create(&self, _: &Cx<'_>, _: &Fid, _: Name<'_>, _: Create) -> Result<Created> {
-        Err(Status::RoFs)
-    }
-
-    fn mkdir(&self, _: &Cx<'_>, _: &Fid, _: Name<'_>, _: &SetAttr) -> Result<Created> {
-        Err(Status::RoFs)
-    }
-
-    fn symlink(&self, _: &Cx<'_>, _: &Fid, _: Name<'_>, _: &[u8], _: &SetAttr) -> Result<Created> {
-        Err(Status::RoFs)
-    }
-
-    fn mknod(&self, _: &Cx<'_>, _: &Fid, _: Name<'_>, _: NodeKind, _: &SetAttr) -> Result<Created> {
-        Err(Status::RoFs)
-    }
-
-    fn remove(&self, _: &Cx<'_>, _: &Fid, _: Name<'_>) -> Result<Change> {
-        Err(Status::RoFs)
-    }
-
-    fn rmdir(&self, _: &Cx<'_>, _: &Fid, _: Name<'_>) -> Result<Change> {
-        Err(Status::RoFs)
-    }
-
-    fn rename(
-        &self,
-        _: &Cx<'_>,
-        _: (&Fid, Name<'_>),
-        _: (&Fid, Name<'_>),
-    ) -> Result<(Change, Change)> {
-        Err(Status::RoFs)
-    }
-
-    fn link(&self, _: &Cx<'_>, _: &Fid, _: &Fid, _: Name<'_>) -> Result<(Attr, Change)> {
-        Err(Status::RoFs)
     }
 
     fn readdir(

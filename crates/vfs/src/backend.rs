@@ -24,6 +24,8 @@ use std::path::PathBuf;
 
 /// A file system that can be exported. Each call names objects by [`Fid`]; an id of a removed
 /// object gives [`Status::Stale`], an id that is not of this backend [`Status::BadHandle`].
+///
+/// The calls that change something have a default, for file systems that cannot be changed: [`Status::RoFs`].
 pub trait Backend: Send + Sync {
     /// The id of the exported directory.
     fn root(&self) -> Fid;
@@ -61,8 +63,16 @@ pub trait Backend: Send + Sync {
     ///
     /// # Errors
     /// [`Status`].
-    fn setattr(&self, cx: &Cx<'_>, fid: &Fid, set: &SetAttr, guard: Option<Time>)
-    -> Result<Change>;
+    fn setattr(
+        &self,
+        cx: &Cx<'_>,
+        fid: &Fid,
+        set: &SetAttr,
+        guard: Option<Time>,
+    ) -> Result<Change> {
+        let _ = (cx, fid, set, guard);
+        Err(Status::RoFs)
+    }
 
     /// The part of `mask` that is granted to the caller, and the attributes.
     ///
@@ -211,7 +221,10 @@ pub trait Backend: Send + Sync {
         offset: u64,
         data: &[u8],
         stable: Stability,
-    ) -> Result<WriteDone>;
+    ) -> Result<WriteDone> {
+        let _ = (cx, fid, offset, data, stable);
+        Err(Status::RoFs)
+    }
 
     /// As an unstable [`Backend::write`] of the next `len` bytes of a pipe, which holds at least as many. At most
     /// the unwritten ones are left in it afterwards.
@@ -239,13 +252,19 @@ pub trait Backend: Send + Sync {
     ///
     /// # Errors
     /// [`Status`]; after one the verifier has changed if data may have been lost.
-    fn commit(&self, cx: &Cx<'_>, fid: &Fid, offset: u64, count: u64) -> Result<Change>;
+    fn commit(&self, cx: &Cx<'_>, fid: &Fid, offset: u64, count: u64) -> Result<Change> {
+        let _ = (cx, fid, offset, count);
+        Err(Status::RoFs)
+    }
 
     /// Creates a regular file (or uses an existing one, see [`Create`]).
     ///
     /// # Errors
     /// [`Status`].
-    fn create(&self, cx: &Cx<'_>, dir: &Fid, name: Name<'_>, how: Create) -> Result<Created>;
+    fn create(&self, cx: &Cx<'_>, dir: &Fid, name: Name<'_>, how: Create) -> Result<Created> {
+        let _ = (cx, dir, name, how);
+        Err(Status::RoFs)
+    }
 
     /// Creates a regular file, and keeps it as [`open`](Self::open) does: whoever makes a file may open it whatever its mode
     /// is. `None` for the guard: the backend keeps nothing, or the file is gone.
@@ -272,7 +291,10 @@ pub trait Backend: Send + Sync {
     ///
     /// # Errors
     /// [`Status`].
-    fn mkdir(&self, cx: &Cx<'_>, dir: &Fid, name: Name<'_>, set: &SetAttr) -> Result<Created>;
+    fn mkdir(&self, cx: &Cx<'_>, dir: &Fid, name: Name<'_>, set: &SetAttr) -> Result<Created> {
+        let _ = (cx, dir, name, set);
+        Err(Status::RoFs)
+    }
 
     /// Creates a symbolic link to `target`, which is stored unchanged.
     ///
@@ -285,7 +307,10 @@ pub trait Backend: Send + Sync {
         name: Name<'_>,
         target: &[u8],
         set: &SetAttr,
-    ) -> Result<Created>;
+    ) -> Result<Created> {
+        let _ = (cx, dir, name, target, set);
+        Err(Status::RoFs)
+    }
 
     /// Creates a device node, a named pipe or a socket.
     ///
@@ -298,19 +323,28 @@ pub trait Backend: Send + Sync {
         name: Name<'_>,
         kind: NodeKind,
         set: &SetAttr,
-    ) -> Result<Created>;
+    ) -> Result<Created> {
+        let _ = (cx, dir, name, kind, set);
+        Err(Status::RoFs)
+    }
 
     /// Removes an entry that is not a directory ([`Status::IsDir`] if it is).
     ///
     /// # Errors
     /// [`Status`].
-    fn remove(&self, cx: &Cx<'_>, dir: &Fid, name: Name<'_>) -> Result<Change>;
+    fn remove(&self, cx: &Cx<'_>, dir: &Fid, name: Name<'_>) -> Result<Change> {
+        let _ = (cx, dir, name);
+        Err(Status::RoFs)
+    }
 
     /// Removes an empty directory.
     ///
     /// # Errors
     /// [`Status`].
-    fn rmdir(&self, cx: &Cx<'_>, dir: &Fid, name: Name<'_>) -> Result<Change>;
+    fn rmdir(&self, cx: &Cx<'_>, dir: &Fid, name: Name<'_>) -> Result<Change> {
+        let _ = (cx, dir, name);
+        Err(Status::RoFs)
+    }
 
     /// Renames, replacing an existing target as POSIX `rename` does. Returns the change of the old
     /// directory and of the new one.
@@ -322,13 +356,19 @@ pub trait Backend: Send + Sync {
         cx: &Cx<'_>,
         from: (&Fid, Name<'_>),
         to: (&Fid, Name<'_>),
-    ) -> Result<(Change, Change)>;
+    ) -> Result<(Change, Change)> {
+        let _ = (cx, from, to);
+        Err(Status::RoFs)
+    }
 
     /// Creates a hard link. Returns the file's attributes after it and the change of the directory.
     ///
     /// # Errors
     /// [`Status`].
-    fn link(&self, cx: &Cx<'_>, fid: &Fid, dir: &Fid, name: Name<'_>) -> Result<(Attr, Change)>;
+    fn link(&self, cx: &Cx<'_>, fid: &Fid, dir: &Fid, name: Name<'_>) -> Result<(Attr, Change)> {
+        let _ = (cx, fid, dir, name);
+        Err(Status::RoFs)
+    }
 
     /// Lists a directory, in an order that is the same for every caller, until the sink breaks or
     /// the end is reached. An entry at which the sink broke counts as not listed. An entry that

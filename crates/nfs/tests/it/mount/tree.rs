@@ -2,9 +2,8 @@
 
 use std::ops::ControlFlow;
 use vfs::{
-    AccessMask, Attr, Backend, Change, Component, Create, Created, Cx, DirEntry, Fid, FileType,
-    Found, Limits, ListArgs, Listing, Name, Node, NodeKind, ReadDone, Result, SetAttr, Stability,
-    StatFs, Status, Time, Verifier, Want, WriteDone,
+    AccessMask, Attr, Backend, Component, Cx, DirEntry, Fid, FileType, Found, Limits, ListArgs,
+    Listing, Node, ReadDone, Result, StatFs, Status, Time, Verifier, Want,
 };
 
 /// An object: its place, its name and its kind.
@@ -110,10 +109,6 @@ impl Backend for Tree {
         self.index(fid).map(|index| self.attr(index))
     }
 
-    fn setattr(&self, _: &Cx<'_>, _: &Fid, _: &SetAttr, _: Option<Time>) -> Result<Change> {
-        Err(Status::RoFs)
-    }
-
     fn access(&self, _: &Cx<'_>, fid: &Fid, mask: AccessMask) -> Result<(AccessMask, Attr)> {
         Ok((mask, self.attr(self.index(fid)?)))
     }
@@ -141,51 +136,6 @@ impl Backend for Tree {
 
     fn read(&self, _: &Cx<'_>, _: &Fid, _: u64, _: &mut [u8]) -> Result<ReadDone> {
         Err(Status::NotSupp)
-    }
-
-    fn write(&self, _: &Cx<'_>, _: &Fid, _: u64, _: &[u8], _: Stability) -> Result<WriteDone> {
-        Err(Status::RoFs)
-    }
-
-    fn commit(&self, _: &Cx<'_>, _: &Fid, _: u64, _: u64) -> Result<Change> {
-        Err(Status::RoFs)
-    }
-
-    fn create(&self, _: &Cx<'_>, _: &Fid, _: Name<'_>, _: Create) -> Result<Created> {
-        Err(Status::RoFs)
-    }
-
-    fn mkdir(&self, _: &Cx<'_>, _: &Fid, _: Name<'_>, _: &SetAttr) -> Result<Created> {
-        Err(Status::RoFs)
-    }
-
-    fn symlink(&self, _: &Cx<'_>, _: &Fid, _: Name<'_>, _: &[u8], _: &SetAttr) -> Result<Created> {
-        Err(Status::RoFs)
-    }
-
-    fn mknod(&self, _: &Cx<'_>, _: &Fid, _: Name<'_>, _: NodeKind, _: &SetAttr) -> Result<Created> {
-        Err(Status::RoFs)
-    }
-
-    fn remove(&self, _: &Cx<'_>, _: &Fid, _: Name<'_>) -> Result<Change> {
-        Err(Status::RoFs)
-    }
-
-    fn rmdir(&self, _: &Cx<'_>, _: &Fid, _: Name<'_>) -> Result<Change> {
-        Err(Status::RoFs)
-    }
-
-    fn rename(
-        &self,
-        _: &Cx<'_>,
-        _: (&Fid, Name<'_>),
-        _: (&Fid, Name<'_>),
-    ) -> Result<(Change, Change)> {
-        Err(Status::RoFs)
-    }
-
-    fn link(&self, _: &Cx<'_>, _: &Fid, _: &Fid, _: Name<'_>) -> Result<(Attr, Change)> {
-        Err(Status::RoFs)
     }
 
     fn readdir(
