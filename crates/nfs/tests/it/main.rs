@@ -16,6 +16,7 @@ extern crate rpc as bowline_rpc;
 mod support;
 
 mod acl;
+mod arriving;
 mod audit;
 mod clients;
 #[allow(clippy::duplicate_mod, reason = "two fuzz targets use one toy program")]

@@ -1,55 +1,24 @@
 //! A WRITE inside a COMPOUND of which data goes to the file before the record is whole: it does what it does whole, and its
 //! request runs exactly once.
 
+use crate::arriving::{Arriving, PAGE, contents, data, make, mem};
 use crate::support::compounds::{Session, operation, plain, putfh};
 use crate::support::dispatched::Dispatched;
-use crate::support::{at, exports, wire};
+use crate::support::exports;
 use proptest::prelude::*;
 use proto::layout::Bytes;
-use proto::nfs3::{self, CreateArgs, CreateHow3, PostOpAttr, ReadArgs, ReadOk, Res, Sattr3};
 use proto::nfs4::{
     ClientAddr4, CloseArgs, CompoundHead, LINUX_CACHE_CONSISTENCY, LINUX_GETATTR, Nfsstat4,
     OpenArgs, OpenClaim4, OpenConfirmArgs, OpenDowngradeArgs, OpenHow4, OpenOwner4, SequenceArgs,
     SetclientidArgs, SetclientidConfirmArgs, StableHow4, Stateid4, WriteArgs, op,
 };
-use rpc::{LargeArgument, Reply, Verdict};
+use rpc::Verdict;
 use std::rc::Rc;
 use std::sync::Arc;
-use vfs_mem::{MemFs, MemOptions};
-use xdr::{Decode, Reader, Writer};
+use xdr::{Reader, Writer};
 
-/// Bytes of a page.
-const PAGE: usize = 4096;
 /// Bytes of a reply before the COMPOUND's status.
 const REPLY_HEADER: usize = 24;
-
-fn mem() -> Dispatched {
-    Dispatched::over(Arc::new(MemFs::new(MemOptions::default())))
-}
-
-fn decoded<T: Decode<'static>>(reply: Vec<u8>) -> T {
-    Reply::parse(reply.leak()).unwrap().results.unwrap().get().unwrap()
-}
-
-fn make(server: &Dispatched, name: &[u8]) -> Vec<u8> {
-    let set = Sattr3 { mode: Some(0o644), ..Sattr3::default() };
-    let args = CreateArgs { place: at(&server.root, name), how: CreateHow3::Unchecked(set) };
-    let made = server.call(nfs3::procedure::CREATE, &wire(&args));
-    let made: Res<nfs3::MadeOk<'_>, nfs3::WccData> = decoded(made);
-    made.into_result().unwrap().object.unwrap().0.to_vec()
-}
-
-/// All of a file of at most a mebibyte.
-fn contents(server: &Dispatched, file: &[u8]) -> Vec<u8> {
-    let args = ReadArgs { file: Bytes(file), offset: 0, count: 1 << 20 };
-    let read = server.call(nfs3::procedure::READ, &wire(&args));
-    let read: Res<ReadOk<'_>, PostOpAttr> = decoded(read);
-    read.into_result().unwrap().data.0.to_vec()
-}
-
-fn data(len: usize) -> Vec<u8> {
-    (0..len).map(|at| (at % 251) as u8).collect()
-}
 
 /// A file that is open in a session.
 struct Opened<'s> {
@@ -126,45 +95,6 @@ impl Done {
     }
 }
 
-/// A record that arrives in pieces.
-struct Arriving<'s> {
-    server: &'s Dispatched,
-    record: Vec<u8>,
-    at: usize,
-    kept: Vec<u8>,
-    large: LargeArgument,
-    piped: bool,
-}
-
-impl<'s> Arriving<'s> {
-    fn new(server: &'s Dispatched, record: Vec<u8>) -> Self {
-        let large = LargeArgument::default();
-        Self { server, record, at: 0, kept: Vec::new(), large, piped: false }
-    }
-
-    /// So many more bytes arrive; whether data of this record may ever go ahead.
-    fn arrive(&mut self, bytes: usize) -> bool {
-        let end = (self.at + bytes).min(self.record.len() - 1);
-        let new = &self.record[self.at..end];
-        self.at = end;
-        if self.piped && !self.large.is_empty() && !self.large.is_over() {
-            let missing = self.record.len() - end;
-            return self.server.take_piped(&mut self.kept, new, missing, &mut self.large);
-        }
-        self.kept.extend_from_slice(new);
-        self.server.take(&mut self.kept, self.record.len() - end, &mut self.large)
-    }
-
-    fn finish(self) -> Done {
-        Done::of(&self.reply())
-    }
-
-    fn reply(mut self) -> Vec<u8> {
-        self.kept.extend_from_slice(&self.record[self.at..]);
-        self.server.finish(&self.kept, self.large)
-    }
-}
-
 const STABLE: [StableHow4; 3] = [StableHow4::Unstable, StableHow4::DataSync, StableHow4::FileSync];
 
 proptest! {
@@ -184,8 +114,8 @@ proptest! {
         let pieces = Opened::within(&server, &whole.session, b"pieces");
         let data = data(len);
         let at_once = whole.send(&whole.write(offset, stable, &data));
-        let mut arriving = Arriving::new(&server, pieces.write(offset, stable, &data));
-        arriving.piped = piped;
+        let record = pieces.write(offset, stable, &data);
+        let mut arriving = Arriving::new(&server, record).piped(piped);
         for bytes in cuts {
             // the transport asks only from many bytes on
             let first = if arriving.at == 0 { 1024 } else { 0 };
@@ -193,7 +123,7 @@ proptest! {
             let end = offset as usize + arriving.large.taken();
             prop_assert!(arriving.large.is_empty() || end.is_multiple_of(PAGE));
         }
-        let in_pieces = arriving.finish();
+        let in_pieces = Done::of(&arriving.reply());
         prop_assert_eq!(in_pieces.written(), at_once.written());
         prop_assert_eq!(in_pieces.written().0 as usize, len);
         prop_assert_eq!((in_pieces.count, in_pieces.results.len()), (4, at_once.results.len()));
@@ -219,7 +149,7 @@ fn the_request_of_a_broken_record_runs_when_it_comes_again() {
         let mut arriving = Arriving::new(&server, record.clone());
         assert!(arriving.arrive(40_000) && arriving.large.taken() > 0);
         if finish {
-            assert_eq!(arriving.finish().written().0, 65_536);
+            assert_eq!(Done::of(&arriving.reply()).written().0, 65_536);
         }
     }
     assert_eq!(contents(&server, &opened.file), [data(65_536), data(65_536)].concat());
@@ -237,11 +167,11 @@ fn a_request_that_came_again_by_another_connection_takes_over() {
     // it does not go ahead a second time
     let mut again = Arriving::new(&server, record.clone());
     assert!(!again.arrive(40_000) && again.large.is_empty());
-    assert_eq!(again.finish().written().0, 65_536);
+    assert_eq!(Done::of(&again.reply()).written().0, 65_536);
     let other = vec![1; 65_536];
     assert_eq!(opened.send(&opened.write(0, StableHow4::Unstable, &other)).written().0, 65_536);
     first.arrive(20_000);
-    assert_ne!(first.finish().status, Nfsstat4::Ok);
+    assert_ne!(Done::of(&first.reply()).status, Nfsstat4::Ok);
     assert!(contents(&server, &opened.file) == other, "nothing of the first is written any more");
 }
 
@@ -254,7 +184,7 @@ fn a_slot_is_taken_while_its_request_arrives() {
     assert!(arriving.arrive(40_000));
     let next = opened.session.record(&server, &[plain(op::PUTROOTFH)]);
     assert_eq!(opened.send(&next).status, Nfsstat4::SeqMisordered);
-    assert_eq!(arriving.finish().written().0, 65_536);
+    assert_eq!(Done::of(&arriving.reply()).written().0, 65_536);
     assert_eq!(opened.send(&next).status, Nfsstat4::Ok);
 }
 
@@ -280,7 +210,7 @@ fn a_stateid_that_ends_meanwhile_ends_the_write() {
         let record = other.record(&server, &[putfh(&opened.file), ends]);
         assert_eq!(opened.send(&record).status, if close { Nfsstat4::Ok } else { Nfsstat4::Inval });
         arriving.arrive(20_000);
-        let done = arriving.finish();
+        let done = Done::of(&arriving.reply());
         if close {
             assert_eq!(done.status, Nfsstat4::BadStateid);
             assert_eq!(contents(&server, &opened.file), data(taken));
@@ -306,7 +236,7 @@ fn a_reload_applies_to_a_write_that_arrives() {
         let rows = options.map(|options| ("/e", Arc::clone(&backend), options));
         server.nfs.exports.replace(exports::table(rows.as_slice()));
         arriving.arrive(20_000);
-        assert_eq!(Some(arriving.finish().status), refused);
+        assert_eq!(Some(Done::of(&arriving.reply()).status), refused);
         server.nfs.exports.replace(exports::table(&[("/e", backend, exports::RW)]));
         assert_eq!(contents(&server, &opened.file), data(first));
     }
@@ -320,7 +250,10 @@ fn a_reload_applies_to_a_write_that_arrives() {
     let first = arriving.large.taken();
     server.nfs.exports.replace(exports::table(&[("/e", backend, exports::RW)]));
     arriving.arrive(20_000);
-    assert_eq!(arriving.finish().written(), (first as u32, StableHow4::FileSync.number()));
+    assert_eq!(
+        Done::of(&arriving.reply()).written(),
+        (first as u32, StableHow4::FileSync.number())
+    );
     assert_eq!(contents(&server, &opened.file), data(first));
 }
 
@@ -340,7 +273,7 @@ fn operations_behind_the_data_run() {
     );
     let mut arriving = Arriving::new(&server, record);
     assert!(arriving.arrive(39_000) && arriving.large.taken() > 0);
-    let done = arriving.finish();
+    let done = Done::of(&arriving.reply());
     assert_eq!((done.count, done.written().0), (5, 40_001));
     assert!(
         done.results.ends_with(&[opened.file.clone(), vec![0; opened.file.len() % 4]].concat())
@@ -372,7 +305,7 @@ fn what_is_not_in_order_is_received_whole() {
         let mut arriving = Arriving::new(&server, record);
         assert!(!arriving.arrive(30_000), "nothing may go ahead");
         assert!(arriving.large.is_empty());
-        arriving.finish().status
+        Done::of(&arriving.reply()).status
     };
     let file = || putfh(&opened.file);
     assert_eq!(ahead(&[file(), write(other)]), Nfsstat4::BadStateid);
@@ -407,7 +340,7 @@ fn a_reply_that_is_to_be_kept_is_of_a_request_that_was_whole() {
     record[at - 4..at].copy_from_slice(&sequence[sequence.len() - 4..]);
     let mut arriving = Arriving::new(&server, record.clone());
     assert!(!arriving.arrive(30_000));
-    assert_eq!(arriving.finish().written().0, 40_000);
+    assert_eq!(Done::of(&arriving.reply()).written().0, 40_000);
     assert_eq!(opened.send(&record).written().0, 40_000, "the kept reply");
 }
 
@@ -425,7 +358,7 @@ fn another_users_write_is_received_whole_and_refused() {
     other[uid_at..uid_at + 8].copy_from_slice(&[0, 0, 3, 232, 0, 0, 3, 232]);
     let mut arriving = Arriving::new(&server, other);
     assert!(!arriving.arrive(30_000));
-    assert_eq!(arriving.finish().status, Nfsstat4::Access);
+    assert_eq!(Done::of(&arriving.reply()).status, Nfsstat4::Access);
     server.user = (0, 0);
     assert_eq!(contents(&server, &file), b"");
 }
@@ -528,8 +461,8 @@ fn a_write_of_version_4_0_goes_ahead() {
     for (stable, piped) in STABLE.into_iter().flat_map(|stable| [(stable, false), (stable, true)]) {
         let server = mem();
         let opened = Opened0::new(&server, b"f");
-        let mut arriving = Arriving::new(&server, opened.write(stable, &data(65_536)));
-        arriving.piped = piped;
+        let record = opened.write(stable, &data(65_536));
+        let mut arriving = Arriving::new(&server, record).piped(piped);
         assert!(arriving.arrive(20_000) && arriving.arrive(20_000));
         let taken = arriving.large.taken();
         assert!(taken > 0 && taken.is_multiple_of(PAGE));

@@ -1,46 +1,19 @@
 //! A WRITE of which data goes to the file before its record is whole does what it does whole: the
 //! same bytes in the file, the same answer, the same failures.
 
+use crate::arriving::{Arriving, PAGE, contents, data, decoded, make, mem};
 use crate::support::dispatched::Dispatched;
-use crate::support::{at, exports, wire};
+use crate::support::{exports, wire};
 use proptest::prelude::*;
-use proto::nfs3::{
-    Bytes, CreateArgs, CreateHow3, MadeOk, Nfsstat3, PostOpAttr, ReadArgs, ReadOk, Res, Sattr3,
-    StableHow, WccData, WriteArgs, WriteOk, procedure as p,
-};
-use rpc::{LargeArgument, Reply};
+use proto::nfs3::{Bytes, Nfsstat3, Res, StableHow, WccData, WriteArgs, WriteOk, procedure as p};
+use rpc::LargeArgument;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 use vfs::Status;
 use vfs_local::{LocalFs, LocalOptions, OpenFiles};
 use vfs_mem::{Fault, FaultyFs, MemFs, MemOptions, Operation};
-use xdr::Decode;
-
-/// Bytes of a page.
-const PAGE: usize = 4096;
 
 type Written = Result<WriteOk, Nfsstat3>;
-
-fn decoded<T: Decode<'static>>(reply: Vec<u8>) -> T {
-    let mut r = Reply::parse(reply.leak()).unwrap().results.unwrap();
-    let result = r.get().unwrap();
-    r.end().unwrap();
-    result
-}
-
-fn file(server: &Dispatched, name: &[u8]) -> Vec<u8> {
-    let set = Sattr3 { mode: Some(0o644), ..Sattr3::default() };
-    let args = CreateArgs { place: at(&server.root, name), how: CreateHow3::Unchecked(set) };
-    let made: Res<MadeOk<'_>, WccData> = decoded(server.call(p::CREATE, &wire(&args)));
-    made.into_result().unwrap().object.unwrap().0.to_vec()
-}
-
-/// All of a file of at most a mebibyte.
-fn contents(server: &Dispatched, file: &[u8]) -> Vec<u8> {
-    let args = ReadArgs { file: Bytes(file), offset: 0, count: 1 << 20 };
-    let read: Res<ReadOk<'_>, PostOpAttr> = decoded(server.call(p::READ, &wire(&args)));
-    read.into_result().unwrap().data.0.to_vec()
-}
 
 fn args(file: &[u8], offset: u64, stable: StableHow, data: &[u8]) -> Vec<u8> {
     wire(&WriteArgs { file: Bytes(file), offset, stable, data: Bytes(data) })
@@ -50,59 +23,9 @@ fn written(reply: Vec<u8>) -> Written {
     decoded::<Res<WriteOk, WccData>>(reply).into_result()
 }
 
-fn data(len: usize) -> Vec<u8> {
-    (0..len).map(|at| (at % 251) as u8).collect()
-}
-
-/// A WRITE whose record arrives in these pieces, and the rest of it.
-struct Arriving<'s> {
-    server: &'s Dispatched,
-    record: Vec<u8>,
-    at: usize,
-    kept: Vec<u8>,
-    large: LargeArgument,
-    /// Once some has gone, more comes in a pipe.
-    piped: bool,
-}
-
-impl<'s> Arriving<'s> {
-    fn new(server: &'s Dispatched, args: &[u8]) -> Self {
-        let record = server.record(p::WRITE, args);
-        Self {
-            server,
-            record,
-            at: 0,
-            kept: Vec::new(),
-            large: LargeArgument::default(),
-            piped: false,
-        }
-    }
-
-    fn piped(self, piped: bool) -> Self {
-        Self { piped, ..self }
-    }
-
-    /// So many more bytes arrive; whether data of this record may ever go ahead.
-    fn arrive(&mut self, bytes: usize) -> bool {
-        let end = (self.at + bytes).min(self.record.len() - 1);
-        let new = &self.record[self.at..end];
-        self.at = end;
-        if self.piped && !self.large.is_empty() && !self.large.is_over() {
-            let missing = self.record.len() - end;
-            return self.server.take_piped(&mut self.kept, new, missing, &mut self.large);
-        }
-        self.kept.extend_from_slice(new);
-        self.server.take(&mut self.kept, self.record.len() - end, &mut self.large)
-    }
-
-    fn finish(mut self) -> Written {
-        self.kept.extend_from_slice(&self.record[self.at..]);
-        written(self.server.finish(&self.kept, self.large))
-    }
-}
-
-fn mem() -> Dispatched {
-    Dispatched::over(Arc::new(MemFs::new(MemOptions::default())))
+/// A WRITE that arrives in pieces.
+fn in_pieces<'s>(server: &'s Dispatched, args: &[u8]) -> Arriving<'s> {
+    Arriving::new(server, server.record(p::WRITE, args))
 }
 
 fn faulty() -> (Dispatched, Arc<Mutex<Fault>>) {
@@ -146,11 +69,11 @@ proptest! {
         } else {
             (None, mem())
         };
-        let (whole, pieces) = (file(&server, b"whole"), file(&server, b"pieces"));
+        let (whole, pieces) = (make(&server, b"whole"), make(&server, b"pieces"));
         let data = data(len);
         let at_once = written(server.call(p::WRITE, &args(&whole, offset, stable, &data))).unwrap();
         let call = args(&pieces, offset, stable, &data);
-        let mut arriving = Arriving::new(&server, &call).piped(piped);
+        let mut arriving = in_pieces(&server, &call).piped(piped);
         let mut gone = 0;
         for bytes in cuts {
             // The header of the call and the arguments before the data come together, as they do
@@ -165,14 +88,14 @@ proptest! {
             gone = arriving.large.taken();
             prop_assert_eq!(&contents(&server, &pieces)[..], &contents(&server, &whole)[..end * usize::from(gone > 0)]);
         }
-        let in_pieces = arriving.finish().unwrap();
-        prop_assert_eq!(in_pieces.count, at_once.count);
-        prop_assert_eq!(in_pieces.count as usize, len);
-        prop_assert_eq!(in_pieces.committed, at_once.committed);
-        prop_assert_eq!(in_pieces.verf, at_once.verf);
-        let before = in_pieces.file.before.expect("nobody else has changed it");
+        let piecewise = written(arriving.reply()).unwrap();
+        prop_assert_eq!(piecewise.count, at_once.count);
+        prop_assert_eq!(piecewise.count as usize, len);
+        prop_assert_eq!(piecewise.committed, at_once.committed);
+        prop_assert_eq!(piecewise.verf, at_once.verf);
+        let before = piecewise.file.before.expect("nobody else has changed it");
         prop_assert_eq!(before.size, 0);
-        prop_assert_eq!(in_pieces.file.after.unwrap().size, at_once.file.after.unwrap().size);
+        prop_assert_eq!(piecewise.file.after.unwrap().size, at_once.file.after.unwrap().size);
         prop_assert_eq!(contents(&server, &pieces), contents(&server, &whole));
     }
 }
@@ -180,12 +103,12 @@ proptest! {
 #[test]
 fn a_concurrent_change_between_pieces_suppresses_wcc_data() {
     let server = mem();
-    let file = file(&server, b"f");
-    let mut arriving = Arriving::new(&server, &args(&file, 0, StableHow::Unstable, &data(65_536)));
+    let file = make(&server, b"f");
+    let mut arriving = in_pieces(&server, &args(&file, 0, StableHow::Unstable, &data(65_536)));
     assert!(arriving.arrive(20_000));
     written(server.call(p::WRITE, &args(&file, 60_000, StableHow::Unstable, b"other"))).unwrap();
     assert!(arriving.arrive(20_000));
-    let answer = arriving.finish().unwrap();
+    let answer = written(arriving.reply()).unwrap();
     assert_eq!(answer.file.before, None, "the client must look for itself");
     assert_eq!((answer.count, answer.file.after.unwrap().size), (65_536, 65_536));
     assert_eq!(contents(&server, &file), data(65_536));
@@ -202,9 +125,8 @@ fn a_first_piece_that_fails_fails_the_call() {
         (Status::Jukebox, Nfsstat3::Jukebox),
     ] {
         let (server, fault) = faulty();
-        let file = file(&server, b"f");
-        let mut arriving =
-            Arriving::new(&server, &args(&file, 0, StableHow::Unstable, &data(65_536)));
+        let file = make(&server, b"f");
+        let mut arriving = in_pieces(&server, &args(&file, 0, StableHow::Unstable, &data(65_536)));
         *fault.lock().unwrap() =
             Fault { operation: Some(Operation::Write), status: Some(status), ..Fault::default() };
         assert!(arriving.arrive(20_000));
@@ -212,7 +134,7 @@ fn a_first_piece_that_fails_fails_the_call() {
         // What follows is taken in, and goes nowhere.
         assert!(arriving.arrive(40_000));
         assert!(arriving.kept.len() < 1000, "{} bytes are kept", arriving.kept.len());
-        assert_eq!(arriving.finish().err(), Some(expected));
+        assert_eq!(written(arriving.reply()).err(), Some(expected));
         assert_eq!(contents(&server, &file), b"");
     }
 }
@@ -221,9 +143,9 @@ fn a_first_piece_that_fails_fails_the_call() {
 fn enospc_in_a_later_piece_gives_a_short_write() {
     for (stable, piped) in STABLE.into_iter().flat_map(|s| [(s, false), (s, true)]) {
         let (server, fault) = faulty();
-        let file = file(&server, b"f");
+        let file = make(&server, b"f");
         let call = args(&file, 0, stable, &data(65_536));
-        let mut arriving = Arriving::new(&server, &call).piped(piped);
+        let mut arriving = in_pieces(&server, &call).piped(piped);
         assert!(arriving.arrive(20_000));
         let first = arriving.large.taken();
         *fault.lock().unwrap() = Fault {
@@ -234,7 +156,7 @@ fn enospc_in_a_later_piece_gives_a_short_write() {
         assert!(arriving.arrive(20_000));
         *fault.lock().unwrap() = Fault::default();
         assert!(arriving.arrive(10_000));
-        let answer = arriving.finish().unwrap();
+        let answer = written(arriving.reply()).unwrap();
         assert_eq!(answer.count as usize, first);
         assert!(answer.committed == stable || answer.committed == StableHow::FileSync);
         assert_eq!(contents(&server, &file), data(first));
@@ -249,12 +171,12 @@ fn enospc_in_the_last_piece_gives_a_short_write_if_it_can_be_synced() {
         ..Fault::default()
     };
     let (server, fault) = faulty();
-    let file = file(&server, b"f");
-    let mut arriving = Arriving::new(&server, &args(&file, 0, StableHow::FileSync, &data(65_536)));
+    let file = make(&server, b"f");
+    let mut arriving = in_pieces(&server, &args(&file, 0, StableHow::FileSync, &data(65_536)));
     assert!(arriving.arrive(60_000));
     // The fault concerns the sync as well, which is the same call of the backend.
     *fault.lock().unwrap() = full;
-    assert_eq!(arriving.finish().err(), Some(Nfsstat3::NoSpc));
+    assert_eq!(written(arriving.reply()).err(), Some(Nfsstat3::NoSpc));
     *fault.lock().unwrap() = Fault::default();
     assert_eq!(contents(&server, &file).len() % PAGE, 0);
 }
@@ -265,14 +187,14 @@ fn data_lost_between_two_pieces_is_not_reported_as_stable() {
         [(StableHow::Unstable, false), (StableHow::DataSync, true), (StableHow::FileSync, true)]
     {
         let (server, fault) = faulty();
-        let file = file(&server, b"f");
+        let file = make(&server, b"f");
         let before =
             written(server.call(p::WRITE, &args(&file, 0, StableHow::Unstable, b"x"))).unwrap();
-        let mut arriving = Arriving::new(&server, &args(&file, 0, stable, &data(65_536)));
+        let mut arriving = in_pieces(&server, &args(&file, 0, stable, &data(65_536)));
         assert!(arriving.arrive(20_000));
         fault.lock().unwrap().verifier_changes = 1;
         assert!(arriving.arrive(20_000));
-        let answer = arriving.finish();
+        let answer = written(arriving.reply());
         if lost {
             assert_eq!(answer.err(), Some(Nfsstat3::Io));
         } else {
@@ -288,11 +210,11 @@ fn data_lost_before_the_last_sync_is_not_reported_as_stable() {
         [(StableHow::Unstable, false), (StableHow::DataSync, true), (StableHow::FileSync, true)]
     {
         let (server, fault) = faulty();
-        let file = file(&server, b"f");
-        let mut arriving = Arriving::new(&server, &args(&file, 0, stable, &data(65_536)));
+        let file = make(&server, b"f");
+        let mut arriving = in_pieces(&server, &args(&file, 0, stable, &data(65_536)));
         assert!(arriving.arrive(60_000));
         fault.lock().unwrap().changes_verifier_on_stable_write = true;
-        assert_eq!(arriving.finish().err(), lost.then_some(Nfsstat3::Io), "{stable:?}");
+        assert_eq!(written(arriving.reply()).err(), lost.then_some(Nfsstat3::Io), "{stable:?}");
     }
 }
 
@@ -303,10 +225,10 @@ fn a_concurrent_change_is_detected_with_a_coarse_clock() {
         let backend = FaultyFs::new(backend);
         backend.fault().lock().unwrap().clock_stands_still = true;
         let server = Dispatched::over(Arc::new(backend));
-        let file = file(&server, b"f");
+        let file = make(&server, b"f");
         for at in 0..5 {
             let call = args(&file, 0, stable, &data(65_536));
-            let mut arriving = Arriving::new(&server, &call).piped(piped);
+            let mut arriving = in_pieces(&server, &call).piped(piped);
             let other = |now| {
                 if now == at {
                     let call = args(&file, 0, StableHow::Unstable, b"other");
@@ -320,7 +242,7 @@ fn a_concurrent_change_is_detected_with_a_coarse_clock() {
             other(2);
             assert!(arriving.arrive(20_000));
             other(3);
-            let answer = arriving.finish().unwrap();
+            let answer = written(arriving.reply()).unwrap();
             let trusted = answer.file.before.is_some();
             assert_eq!(trusted, at == 0 || at > 3, "{stable:?} {piped} {at}");
         }
@@ -336,16 +258,16 @@ fn a_reload_applies_to_a_write_whose_record_is_arriving() {
     ] {
         let backend = exports::mem();
         let server = Dispatched::over(Arc::clone(&backend));
-        let file = file(&server, b"f");
+        let file = make(&server, b"f");
         let call = args(&file, 0, StableHow::Unstable, &data(65_536));
-        let mut arriving = Arriving::new(&server, &call);
+        let mut arriving = in_pieces(&server, &call);
         assert!(arriving.arrive(20_000));
         let first = arriving.large.taken();
         let rows = options.map(|options| ("/e", Arc::clone(&backend), options));
         server.nfs.exports.replace(exports::table(rows.as_slice()));
         assert!(arriving.arrive(20_000));
         assert!(arriving.large.taken() > first);
-        assert_eq!(arriving.finish().err(), refused);
+        assert_eq!(written(arriving.reply()).err(), refused);
         server.nfs.exports.replace(exports::table(&[("/e", backend, exports::RW)]));
         let written = if refused.is_some() { first } else { 65_536 };
         assert_eq!(contents(&server, &file), data(written));
@@ -355,7 +277,7 @@ fn a_reload_applies_to_a_write_whose_record_is_arriving() {
 #[test]
 fn a_write_whose_length_differs_from_its_record_is_refused() {
     let server = mem();
-    let file = file(&server, b"f");
+    let file = make(&server, b"f");
     let good = args(&file, 0, StableHow::Unstable, &data(65_536));
     let count_at = good.len() - 65_536 - 12;
     let mut other_count = good.clone();
@@ -364,7 +286,7 @@ fn a_write_whose_length_differs_from_its_record_is_refused() {
     let mut stable = good.clone();
     stable[count_at + 7] = 9;
     for args in [other_count, longer, good[..good.len() - 4].to_vec(), stable] {
-        let mut arriving = Arriving::new(&server, &args);
+        let mut arriving = in_pieces(&server, &args);
         assert!(!arriving.arrive(40_000), "nothing may go ahead");
         assert!(arriving.large.is_empty());
     }
@@ -374,14 +296,14 @@ fn a_write_whose_length_differs_from_its_record_is_refused() {
 #[test]
 fn only_writes_within_the_size_limit_start_early() {
     let server = mem();
-    let file = file(&server, b"f");
+    let file = make(&server, b"f");
     let args = args(&file, 0, StableHow::Unstable, &data(65_536));
     for procedure in (0..22).filter(|procedure| *procedure != p::WRITE) {
         let mut so_far = server.record(procedure, &args)[..40_000].to_vec();
         assert!(!server.take(&mut so_far, 26_000, &mut LargeArgument::default()), "{procedure}");
     }
     let long = vec![0; 17 << 20];
-    let mut over = Arriving::new(&server, &self::args(&file, 0, StableHow::Unstable, &long));
+    let mut over = in_pieces(&server, &self::args(&file, 0, StableHow::Unstable, &long));
     assert!(!over.arrive(1 << 20));
     assert_eq!(contents(&server, &file), b"");
 }
@@ -389,34 +311,33 @@ fn only_writes_within_the_size_limit_start_early() {
 #[test]
 fn a_started_write_continues_when_max_write_is_lowered() {
     let server = mem();
-    let file = file(&server, b"f");
+    let file = make(&server, b"f");
     let whole = data(200_000);
-    let mut arriving = Arriving::new(&server, &args(&file, 0, StableHow::Unstable, &whole));
+    let mut arriving = in_pieces(&server, &args(&file, 0, StableHow::Unstable, &whole));
     assert!(arriving.arrive(80_000));
     let gone = arriving.large.taken();
     server.nfs.settings.max_write.store(65_536, Relaxed);
     assert!(arriving.arrive(80_000));
     assert!(arriving.large.taken() > gone);
-    assert_eq!(arriving.finish().unwrap().count, 200_000);
+    assert_eq!(written(arriving.reply()).unwrap().count, 200_000);
     assert_eq!(contents(&server, &file), whole);
-    let mut next = Arriving::new(&server, &args(&file, 0, StableHow::Unstable, &data(200_000)));
+    let mut next = in_pieces(&server, &args(&file, 0, StableHow::Unstable, &data(200_000)));
     assert!(!next.arrive(80_000), "the next one is longer than allowed");
 }
 
 #[test]
 fn every_piece_is_checked_as_its_caller() {
     let mut server = mem();
-    let file = file(&server, b"f");
+    let file = make(&server, b"f");
     server.user = (1000, 1000);
-    let mut arriving = Arriving::new(&server, &args(&file, 0, StableHow::Unstable, &data(65_536)));
+    let mut arriving = in_pieces(&server, &args(&file, 0, StableHow::Unstable, &data(65_536)));
     assert!(arriving.arrive(40_000));
-    assert_eq!(arriving.finish().err(), Some(Nfsstat3::Acces));
+    assert_eq!(written(arriving.reply()).err(), Some(Nfsstat3::Acces));
     let mut forged = file.clone();
     *forged.last_mut().unwrap() ^= 1;
-    let mut arriving =
-        Arriving::new(&server, &args(&forged, 0, StableHow::Unstable, &data(65_536)));
+    let mut arriving = in_pieces(&server, &args(&forged, 0, StableHow::Unstable, &data(65_536)));
     assert!(arriving.arrive(40_000));
-    assert_eq!(arriving.finish().err(), Some(Nfsstat3::BadHandle));
+    assert_eq!(written(arriving.reply()).err(), Some(Nfsstat3::BadHandle));
     server.user = (0, 0);
     assert_eq!(contents(&server, &file), b"");
 }
