@@ -1,39 +1,21 @@
 //! Clients, sessions and opens of version 4.1: the cases of the RFC as tables, and a model of the share reservations.
 
+use crate::v4_world::{ALICE, BOB, CHANNEL, HERE, LEASE, conflict, exchange_id_of, random};
 use bowline_state::v4::{
-    ChannelLimits, CreateSession, CreateSessionError, Created, DestroyError, DowngradeError,
-    ExchangeId, ExchangeIdError, Exchanged, Expiry, NameConflict, NameConflictKind, OpenError,
-    OpenRequest, Opened, Principal, SequenceError, Session, Started, Stateid, StateidError,
-    V4Limits, V4State,
+    CreateSession, CreateSessionError, Created, DestroyError, DowngradeError, ExchangeId,
+    ExchangeIdError, Exchanged, Expiry, NameConflict, NameConflictKind, OpenError, OpenRequest,
+    Opened, Principal, SequenceError, Session, Started, Stateid, StateidError, V4Limits, V4State,
 };
 use bowline_state::{FileKey, Now, ShareBits, ShareMode};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-
-const LEASE: u64 = 60_000;
-const LIMITS: ChannelLimits = ChannelLimits {
-    request_bytes: 4096,
-    response_bytes: 4096,
-    cached_bytes: 1024,
-    operations: 16,
-    slots: 4,
-};
-
-fn random() -> u64 {
-    static NEXT: AtomicU64 = AtomicU64::new(1);
-    NEXT.fetch_add(1, Relaxed).wrapping_mul(0x9e37_79b9_7f4a_7c15)
-}
 
 fn state() -> V4State {
     V4State::new(7, random, V4Limits::default())
 }
-
-const ALICE: Principal = Principal { flavor: 1, user: 0 };
-const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
-const BOB: Principal = Principal { flavor: 1, user: 1000 };
 
 fn exchange(
     state: &V4State,
@@ -42,15 +24,7 @@ fn exchange(
     principal: Principal,
     update: bool,
 ) -> Result<Exchanged, ExchangeIdError> {
-    let who = ExchangeId {
-        owner: b"client",
-        verifier: [verifier; 8],
-        principal,
-        address: HERE,
-        machine: None,
-        is_signed: false,
-        update,
-    };
+    let who = ExchangeId { update, ..exchange_id_of(b"client", verifier, principal) };
     state.exchange_id(Now(now), &who)
 }
 
@@ -65,24 +39,14 @@ fn session_of(
         client_id: known.client_id,
         sequence: known.sequence,
         principal,
-        limits: LIMITS,
+        limits: CHANNEL,
     };
     state.create_session(Now(now), &want)
 }
 
 /// A confirmed client of another name, and its session.
 fn client(state: &V4State, name: &[u8]) -> Created {
-    let (verifier, principal) = ([1; 8], ALICE);
-    let who = ExchangeId {
-        owner: name,
-        verifier,
-        principal,
-        address: HERE,
-        machine: None,
-        is_signed: false,
-        update: false,
-    };
-    let known = state.exchange_id(Now(0), &who).unwrap();
+    let known = state.exchange_id(Now(0), &exchange_id_of(name, 1, ALICE)).unwrap();
     session_of(state, 0, known, ALICE).unwrap()
 }
 
@@ -131,16 +95,7 @@ fn exchange_id_has_nine_cases() {
 
 /// Makes a machine known that calls itself "client", with a session, from an address.
 fn machine(state: &V4State, now: u64, verifier: u8, address: IpAddr) {
-    let (owner, verifier) = (b"client", [verifier; 8]);
-    let who = ExchangeId {
-        owner,
-        verifier,
-        principal: ALICE,
-        address,
-        machine: None,
-        is_signed: false,
-        update: false,
-    };
+    let who = ExchangeId { address, ..exchange_id_of(b"client", verifier, ALICE) };
     let known = state.exchange_id(Now(now), &who).unwrap();
     session_of(state, now, known, ALICE).unwrap();
 }
@@ -199,16 +154,8 @@ fn names_of_conflicts_are_bounded() {
     let state = state();
     for name in 0..1500_u32 {
         let owner = &name.to_be_bytes();
-        for verifier in [[1; 8], [2; 8], [1; 8], [2; 8]] {
-            let who = ExchangeId {
-                owner,
-                verifier,
-                principal: ALICE,
-                address: HERE,
-                machine: None,
-                is_signed: false,
-                update: false,
-            };
+        for verifier in [1, 2, 1, 2] {
+            let who = exchange_id_of(owner, verifier, ALICE);
             let known = state.exchange_id(Now(0), &who).unwrap();
             session_of(&state, 0, known, ALICE).unwrap();
         }
@@ -520,10 +467,6 @@ fn whole(modes: &[ShareMode]) -> ShareMode {
         bits(modes.iter().fold(0, |all, mode| all | of(mode).number()))
     };
     ShareMode { access: both(|mode| mode.access), deny: both(|mode| mode.deny) }
-}
-
-fn conflict(a: ShareMode, b: ShareMode) -> bool {
-    (a.access.number() & b.deny.number()) | (a.deny.number() & b.access.number()) != 0
 }
 
 proptest! {

@@ -1,48 +1,26 @@
 //! What very many opens of version 4 cost.
 
+use crate::v4_world::{ALICE, CHANNEL, exchange_id_of, random};
 use allocation_counter::measure;
 use bowline_state::v4::{
-    ChannelLimits, CreateSession, CreateSessionError, Created, ExchangeId, OpenRequest, Principal,
-    SessionId, Started, V4Limits, V4State,
+    ChannelLimits, CreateSession, CreateSessionError, Created, OpenRequest, SessionId, Started,
+    V4Limits, V4State,
 };
 use bowline_state::{FileKey, Now, ShareBits, ShareMode};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// What an open may take: `v4_opens` of the server's shares of memory counts on it, with some room for what the back end
 /// notes of a file that is kept.
 const OPEN_BYTES: i64 = 1024 - 128;
-
-fn random() -> u64 {
-    static NEXT: AtomicU64 = AtomicU64::new(1);
-    NEXT.fetch_add(1, Relaxed).wrapping_mul(0x9e37_79b9_7f4a_7c15)
-}
 
 fn session(state: &V4State, name: &[u8]) -> SessionId {
     try_session(state, name, 4).unwrap().session
 }
 
 fn try_session(state: &V4State, name: &[u8], slots: u32) -> Result<Created, CreateSessionError> {
-    let principal = Principal { flavor: 1, user: 0 };
-    let address = "127.0.0.1".parse().unwrap();
-    let who = ExchangeId {
-        owner: name,
-        verifier: [1; 8],
-        principal,
-        address,
-        machine: None,
-        is_signed: false,
-        update: false,
-    };
-    let known = state.exchange_id(Now(0), &who).unwrap();
-    let limits = ChannelLimits {
-        request_bytes: 4096,
-        response_bytes: 4096,
-        cached_bytes: 8192,
-        operations: 16,
-        slots,
-    };
+    let known = state.exchange_id(Now(0), &exchange_id_of(name, 1, ALICE)).unwrap();
+    let limits = ChannelLimits { cached_bytes: 8192, slots, ..CHANNEL };
     let (client_id, sequence, back_channel) = (known.client_id, known.sequence, false);
-    let want = CreateSession { client_id, sequence, principal, limits, back_channel };
+    let want = CreateSession { client_id, sequence, principal: ALICE, limits, back_channel };
     state.create_session(Now(0), &want)
 }
 
@@ -63,13 +41,7 @@ fn an_open_takes_less_than_its_share_of_memory() {
             let mut owner = *b"open id:\0\0\0\x30\0\0\0\0\0\0\0\x01\0\0\0\0";
             owner[20..].copy_from_slice(&number.to_be_bytes());
             let file = FileKey::new(&file).unwrap();
-            let request = OpenRequest {
-                file,
-                owner: &owner,
-                user: Principal { flavor: 1, user: 0 },
-                mode,
-                reclaim: None,
-            };
+            let request = OpenRequest { file, owner: &owner, user: ALICE, mode, reclaim: None };
             state.open(Now(0), session, &request, &mut Some(Box::new([0_u8; 32]))).unwrap();
         }
     });

@@ -1,24 +1,16 @@
 //! Delegations: who gets one, what recalls it, and what becomes of one that is not returned.
 
+use crate::v4_world::{ALICE, CHANNEL, LEASE, exchange_id_of, random};
 use bowline_state::v4::{
-    ChannelLimits, CreateSession, DelegationConflict, DelegationKind, DestroyError, ExchangeId,
-    NotDelegated, OpenError, OpenRequest, Principal, SessionId, Started, Stateid, StateidError,
-    V4Limits, V4State, status_flags,
+    CreateSession, DelegationConflict, DelegationKind, DestroyError, NotDelegated, OpenError,
+    OpenRequest, SessionId, Started, Stateid, StateidError, V4Limits, V4State, status_flags,
 };
 use bowline_state::{FileKey, Now, ShareBits, ShareMode};
 use proptest::prelude::*;
-use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-const LEASE: u64 = 60_000;
 const RECALL: u64 = 40_000;
-const USER: Principal = Principal { flavor: 1, user: 0 };
-
-fn random() -> u64 {
-    static NEXT: AtomicU64 = AtomicU64::new(1);
-    NEXT.fetch_add(1, Relaxed).wrapping_mul(0x9e37_79b9_7f4a_7c15)
-}
 
 struct World {
     state: V4State,
@@ -69,7 +61,7 @@ impl World {
         let session = reading.session(&self.sessions[client]).unwrap();
         let mode = ShareMode { access, deny: ShareBits::NONE };
         let request =
-            OpenRequest { file: file(n), owner: b"owner", user: USER, mode, reclaim: None };
+            OpenRequest { file: file(n), owner: b"owner", user: ALICE, mode, reclaim: None };
         self.state
             .open(Now(now), session, &request, &mut Some(Box::new(())))
             .map(|opened| opened.stateid)
@@ -117,31 +109,13 @@ impl World {
 }
 
 fn session(state: &V4State, name: &[u8]) -> SessionId {
-    let principal = USER;
-    let address = IpAddr::V4(Ipv4Addr::LOCALHOST);
-    let who = ExchangeId {
-        owner: name,
-        verifier: [1; 8],
-        principal,
-        address,
-        machine: None,
-        is_signed: false,
-        update: false,
-    };
-    let known = state.exchange_id(Now(0), &who).unwrap();
-    let limits = ChannelLimits {
-        request_bytes: 4096,
-        response_bytes: 4096,
-        cached_bytes: 1024,
-        operations: 16,
-        slots: 4,
-    };
+    let known = state.exchange_id(Now(0), &exchange_id_of(name, 1, ALICE)).unwrap();
     let want = CreateSession {
         back_channel: true,
         client_id: known.client_id,
         sequence: known.sequence,
-        principal,
-        limits,
+        principal: ALICE,
+        limits: CHANNEL,
     };
     state.create_session(Now(0), &want).unwrap().session
 }

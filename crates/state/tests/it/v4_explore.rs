@@ -6,14 +6,13 @@
 //! by following its path. The model says what each step must answer, and what the server must have after it.
 //! `STATES=1000000` for more of them.
 
-use crate::v4_world::{ALICE, Answer, Client, GRACE, LEASE, READ, Server};
+use crate::v4_world::{ALICE, Answer, Client, GRACE, LEASE, READ, Server, WRITE, conflict};
 use bowline_state::v4::{DowngradeError, Stateid};
 use bowline_state::{Caller, Now, Record, ShareBits, ShareMode, Transport};
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 const OWNERS: [&[u8]; 2] = [b"one", b"two"];
-const WRITE: ShareMode = ShareMode { access: ShareBits::WRITE, deny: ShareBits::NONE };
 /// Reads, and lets nobody write.
 const GUARD: ShareMode = ShareMode { access: ShareBits::READ, deny: ShareBits::WRITE };
 const MODES: [ShareMode; 3] = [READ, WRITE, GUARD];
@@ -101,11 +100,6 @@ fn union(modes: &[ShareMode]) -> ShareMode {
 fn is_within(inner: ShareMode, outer: ShareMode) -> bool {
     let inside = |a: ShareBits, b: ShareBits| a.number() & !b.number() == 0;
     inside(inner.access, outer.access) && inside(inner.deny, outer.deny)
-}
-
-fn conflict(a: ShareMode, b: ShareMode) -> bool {
-    let meet = |a: ShareBits, b: ShareBits| a.number() & b.number() != 0;
-    meet(a.access, b.deny) || meet(a.deny, b.access)
 }
 
 impl World {

@@ -1,5 +1,6 @@
 //! Version 4.0: the cases of SETCLIENTID and SETCLIENTID_CONFIRM as a table, and the numbers of owners' requests.
 
+use crate::v4_world::{ALICE, BOB, EXCLUSIVE, HERE, LEASE, READ, exchange_id_of, random};
 use bowline_state::v4::{
     Begun, Callback, CallbackPath, ClientIdError, ClientNames, Expiry, KeptReply, LockBegun,
     LockOwnerName, NameConflictKind, OpenError, Opened, OwnerError, Principal, Reading,
@@ -9,26 +10,12 @@ use bowline_state::v4::{
 use bowline_state::{
     Caller, FileKey, Limits, Now, Recovery, ShareBits, ShareMode, State, Transport, Who,
 };
-use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-
-const LEASE: u64 = 60_000;
-const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
-const ALICE: Principal = Principal { flavor: 1, user: 0 };
-const BOB: Principal = Principal { flavor: 1, user: 1000 };
-const READ: ShareMode = ShareMode { access: ShareBits::READ, deny: ShareBits::NONE };
-const ALONE: ShareMode = ShareMode { access: ShareBits::BOTH, deny: ShareBits::BOTH };
 
 /// Numbers of operations, as far as they matter here.
 const OPEN: u32 = 18;
 const CLOSE: u32 = 4;
 const LOCK: u32 = 12;
-
-fn random() -> u64 {
-    static NEXT: AtomicU64 = AtomicU64::new(1);
-    NEXT.fetch_add(1, Relaxed).wrapping_mul(0x9e37_79b9_7f4a_7c15)
-}
 
 fn state() -> V4State {
     V4State::new(7, random, V4Limits::default())
@@ -178,21 +165,10 @@ fn setclientid_and_its_confirmation_have_the_cases_of_the_rfc() {
 
 #[test]
 fn clients_of_4_0_and_4_1_of_one_name_are_two() {
-    use bowline_state::v4::ExchangeId;
     let state = state();
     let names = set(&state, 0, 1, ALICE, 1).unwrap();
     confirm(&state, 0, names, ALICE).unwrap();
-    let (owner, verifier) = (b"client", [1; 8]);
-    let who = ExchangeId {
-        owner,
-        verifier,
-        principal: ALICE,
-        address: HERE,
-        machine: None,
-        is_signed: false,
-        update: false,
-    };
-    let known = state.exchange_id(Now(0), &who).unwrap();
+    let known = state.exchange_id(Now(0), &exchange_id_of(b"client", 1, ALICE)).unwrap();
     assert!(!known.confirmed && known.client_id != names.client_id);
     assert_eq!(state.renew_client(Now(0), known.client_id), Err(OwnerError::StaleClientId));
     assert_eq!(state.renew_client(Now(0), names.client_id), Ok(()));
@@ -344,7 +320,8 @@ fn a_client_with_an_expired_lease_is_notified_once_it_has_lost_state() {
     let late = Now(LEASE + 1000);
     assert_eq!(state.renew_client(late, b), Ok(()));
     let turn = run(state.begin_open(late, (b, b"other"), request(1, OPEN)));
-    let open = || state.open_in_turn(late, &turn, (file(1), ALONE), None, &mut Some(Box::new(())));
+    let open =
+        || state.open_in_turn(late, &turn, (file(1), EXCLUSIVE), None, &mut Some(Box::new(())));
     assert_eq!(open(), Err(OpenError::Expired(vec![a])));
     assert_eq!(state.begin_expiry(late, a), Expiry::Ended, "it is not recorded");
     open().unwrap();

@@ -5,14 +5,15 @@
 //! longer than its lease may lose all of it, and one that was not back when a grace period ended has lost it. A history is
 //! given by its seed, which a failure names. `SEEDS=100000` for more of them.
 
-use crate::v4_world::{ALICE, Answer, Client, EXCLUSIVE, GRACE, LEASE, READ, Server};
+use crate::v4_world::{
+    ALICE, Answer, Client, EXCLUSIVE, GRACE, LEASE, READ, Server, WRITE, conflict,
+};
 use bowline_state::v4::Stateid;
-use bowline_state::{FileKey, Now, Record, ShareBits, ShareMode};
+use bowline_state::{FileKey, Now, Record, ShareMode};
 
 const MACHINES: usize = 3;
 const FILES: usize = 2;
 const STEPS: usize = 60;
-const WRITE: ShareMode = ShareMode { access: ShareBits::WRITE, deny: ShareBits::NONE };
 
 /// Numbers that follow from a seed (xorshift).
 struct Numbers(u64);
@@ -62,11 +63,6 @@ struct World {
     looked: usize,
     /// Opens that were reclaimed.
     reclaimed: u64,
-}
-
-fn conflict(a: ShareMode, b: ShareMode) -> bool {
-    let meet = |a: ShareBits, b: ShareBits| a.number() & b.number() != 0;
-    meet(a.access, b.deny) || meet(a.deny, b.access)
 }
 
 impl World {

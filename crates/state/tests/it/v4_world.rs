@@ -1,4 +1,5 @@
-//! A server of version 4.1 with its store, which can be killed at any time, as the tests of recovery use it.
+//! What the tests of version 4 share: who calls, what they ask for, and a server of version 4.1 with its store, which can be
+//! killed at any time.
 
 use bowline_state::v4::{
     ChannelLimits, CreateSession, ExchangeId, Expiry, OpenError, OpenRequest, Principal, SessionId,
@@ -7,6 +8,7 @@ use bowline_state::v4::{
 use bowline_state::{
     Admission, FileKey, Limits, Now, Phase, Record, Recovery, ShareBits, ShareMode, State,
 };
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 pub const LEASE: u64 = 60_000;
@@ -14,11 +16,42 @@ pub const GRACE: u64 = 60_000;
 pub const ALICE: Principal = Principal { flavor: 1, user: 0 };
 pub const BOB: Principal = Principal { flavor: 1, user: 1000 };
 pub const READ: ShareMode = ShareMode { access: ShareBits::READ, deny: ShareBits::NONE };
+pub const WRITE: ShareMode = ShareMode { access: ShareBits::WRITE, deny: ShareBits::NONE };
 pub const EXCLUSIVE: ShareMode = ShareMode { access: ShareBits::BOTH, deny: ShareBits::BOTH };
 
-fn random() -> u64 {
+/// Where clients are.
+pub const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+/// What they ask of a session.
+pub const CHANNEL: ChannelLimits = ChannelLimits {
+    request_bytes: 4096,
+    response_bytes: 4096,
+    cached_bytes: 1024,
+    operations: 16,
+    slots: 4,
+};
+
+/// Numbers that are not the same twice.
+pub fn random() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     NEXT.fetch_add(1, Relaxed).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+/// The EXCHANGE_ID of a client that asks for nothing special.
+pub const fn exchange_id_of(owner: &[u8], verifier: u8, principal: Principal) -> ExchangeId<'_> {
+    ExchangeId {
+        owner,
+        verifier: [verifier; 8],
+        principal,
+        address: HERE,
+        machine: None,
+        is_signed: false,
+        update: false,
+    }
+}
+
+/// Whether one open denies what the other wants.
+pub const fn conflict(a: ShareMode, b: ShareMode) -> bool {
+    (a.access.number() & b.deny.number()) | (a.deny.number() & b.access.number()) != 0
 }
 
 /// A server with its store, which can be killed at any time.
@@ -89,27 +122,10 @@ impl Server {
 
     /// A client with a session that has said nothing yet.
     pub fn client(&self, now: u64, name: &[u8], verifier: u8, principal: Principal) -> Client {
-        let address = "127.0.0.1".parse().unwrap();
-        let verifier = [verifier; 8];
-        let who = ExchangeId {
-            owner: name,
-            verifier,
-            principal,
-            address,
-            machine: None,
-            is_signed: false,
-            update: false,
-        };
-        let known = self.v4.exchange_id(Now(now), &who).unwrap();
-        let limits = ChannelLimits {
-            request_bytes: 4096,
-            response_bytes: 4096,
-            cached_bytes: 1024,
-            operations: 16,
-            slots: 4,
-        };
+        let known =
+            self.v4.exchange_id(Now(now), &exchange_id_of(name, verifier, principal)).unwrap();
         let (client_id, sequence) = (known.client_id, known.sequence);
-        let back_channel = false;
+        let (limits, back_channel) = (CHANNEL, false);
         let want = CreateSession { client_id, sequence, principal, limits, back_channel };
         let session = self.v4.create_session(Now(now), &want).unwrap().session;
         Client { id: client_id, session, file: FileKey::new(b"file").unwrap(), owner: b"owner" }
