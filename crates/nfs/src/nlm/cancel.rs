@@ -4,7 +4,7 @@
 //! call in its hands at this moment, unlocks what it does not want.
 
 use super::Nlm;
-use super::request::{Sender, arguments, finish, mode, range, width};
+use super::request::{arguments, finish, mode};
 use proto::nlm::{Answer, CancelArgs, Status};
 use rpc::{Call, Fault};
 use state::{Cancelled, Who};
@@ -30,10 +30,7 @@ impl Nlm {
         args: &CancelArgs<'_>,
     ) -> Status {
         let lock = &args.lock;
-        let sender = Sender { name: lock.caller_name, version: VERSION, nsm_state: 0 };
-        let found = range(lock, width::<VERSION>())
-            .and_then(|range| Ok((range, self.file_key(lock.handle)?, self.host(call, sender)?)));
-        let (range, key, host) = match found {
+        let (range, key, host) = match self.to_release::<VERSION>(call, lock) {
             Ok(found) => found,
             Err(status) => return status,
         };

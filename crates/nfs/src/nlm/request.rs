@@ -115,6 +115,22 @@ impl Nlm {
         file_key(export.id, &fid).ok_or(Status::StaleHandle)
     }
 
+    /// The range, file and host of a request that takes something back: neither has the file to exist any more, nor needs
+    /// the caller a right to it.
+    ///
+    /// # Errors
+    /// The answer.
+    pub(super) fn to_release<const VERSION: u32>(
+        &self,
+        call: &Call<'_>,
+        lock: &Lock<'_>,
+    ) -> Result<(ByteRange, FileKey, HostId), Status> {
+        let range = range(lock, width::<VERSION>())?;
+        let key = self.file_key(lock.handle)?;
+        let sender = Sender { name: lock.caller_name, version: VERSION, nsm_state: 0 };
+        Ok((range, key, self.host(call, sender)?))
+    }
+
     /// The file of a handle, for a caller who may lock it so. A share reservation can deny others' READ and WRITE, and so
     /// needs the flavour that these need; a lock does not ([`Caller::open_to_lock`]).
     ///

@@ -1,7 +1,7 @@
 //! UNLOCK. The reply is GRANTED even if nothing was locked, also in the grace period: it can only release.
 
 use super::Nlm;
-use super::request::{Sender, arguments, finish, range, width};
+use super::request::{arguments, finish};
 use proto::nlm::{Answer, Status, UnlockArgs};
 use rpc::{Call, Fault};
 use state::Who;
@@ -27,10 +27,7 @@ impl Nlm {
         args: &UnlockArgs<'_>,
     ) -> Status {
         let lock = &args.lock;
-        let sender = Sender { name: lock.caller_name, version: VERSION, nsm_state: 0 };
-        let found = range(lock, width::<VERSION>())
-            .and_then(|range| Ok((range, self.file_key(lock.handle)?, self.host(call, sender)?)));
-        let (range, key, host) = match found {
+        let (range, key, host) = match self.to_release::<VERSION>(call, lock) {
             Ok(found) => found,
             Err(status) => return status,
         };
