@@ -5,6 +5,7 @@
 //! * [`skip()`] reports a test that cannot run here.
 //! * [`FuseTree`] is a file system whose operations hang or fail.
 //! * [`Realm`] is a Kerberos realm with its KDC.
+//! * [`ByteWrites`] is a connection that sends its bytes one by one.
 //! * [`is_root`] says whether tests that need root can run.
 #![allow(
     clippy::unwrap_used,
@@ -12,10 +13,12 @@
     reason = "used by tests only: a failure is the test's"
 )]
 
+mod byte_writes;
 mod fuse;
 mod realm;
 mod skip;
 
+pub use byte_writes::ByteWrites;
 pub use fuse::{FuseTree, Op as FuseOp};
 pub use realm::Realm;
 pub use skip::{ABSENT_IN_CI, Missing, log, skip};

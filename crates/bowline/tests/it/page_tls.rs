@@ -7,7 +7,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
-use testing::{Missing, in_child, is_root, skip};
+use testing::{ByteWrites, Missing, in_child, is_root, skip};
 use tls::{ALPN, ALPN_HTTP, ClientFiles, ClientStream, ClientTls};
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -256,8 +256,8 @@ fn half_handshakes_and_garbage_keep_nobody_out() {
         })
         .collect();
     // a whole one, byte by byte, and who comes without TLS, are served meanwhile
-    let mut stream =
-        ClientStream::connect(Slow(page.connect("127.0.0.1")), &client, "nfs.test").unwrap();
+    let by_byte = ByteWrites::new(page.connect("127.0.0.1")).unwrap();
+    let mut stream = ClientStream::connect(by_byte, &client, "nfs.test").unwrap();
     stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
@@ -289,24 +289,4 @@ fn half_handshakes_and_garbage_keep_nobody_out() {
     assert!(page.metric("bowline_web_refused_connections_total") >= 1.0);
     let status = page.server.json("status");
     assert_eq!(status["state"], "ok", "{status}");
-}
-
-/// A stream that sends its bytes one by one.
-struct Slow(TcpStream);
-
-impl Read for Slow {
-    fn read(&mut self, buf: &mut [u8]) -> std::io::Result<usize> {
-        self.0.read(buf)
-    }
-}
-
-impl Write for Slow {
-    fn write(&mut self, buf: &[u8]) -> std::io::Result<usize> {
-        self.0.set_nodelay(true)?;
-        self.0.write(&buf[..buf.len().min(1)])
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
 }

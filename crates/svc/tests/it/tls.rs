@@ -19,7 +19,7 @@ use std::time::{Duration, SystemTime};
 use sys::testing::tcp::connect_from;
 use telemetry::Counter;
 use tempfile::TempDir;
-use testing::{Missing, skip};
+use testing::{ByteWrites, Missing, skip};
 use tls::{
     ALPN, Authority, ClientFiles, ClientStream, ClientTls, ConnectError, Issued, Purpose, Request,
     ServerFiles, ServerTls,
@@ -285,21 +285,7 @@ pub fn what_comes_with_the_end_of_the_handshake_is_answered() {
 #[test]
 pub fn a_client_hello_in_single_bytes_is_read() {
     let server = Sealed::start();
-    struct Slow(TcpStream);
-    impl Read for Slow {
-        fn read(&mut self, buf: &mut [u8]) -> std::io::Result<usize> {
-            self.0.read(buf)
-        }
-    }
-    impl Write for Slow {
-        fn write(&mut self, buf: &[u8]) -> std::io::Result<usize> {
-            self.0.write(&buf[..buf.len().min(1)])
-        }
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-    let slow = Slow(probed(server.toy.tcp));
+    let slow = ByteWrites::new(probed(server.toy.tcp)).unwrap();
     let mut stream = ClientStream::connect(slow, &server.client_with(None), "localhost").unwrap();
     assert_eq!(call(&mut stream, 1, ECHO, &opaque(b"slow")), opaque(b"slow"));
     drop(stream);

@@ -1,12 +1,13 @@
 //! A local program that holds a lease on a file delays no call: calls that would have to open it are
 //! answered with JUKEBOX at once, and succeed when the lease has been released.
 
-use crate::support::{ROOT, each, find, make, of, put, take};
+use crate::support::{ROOT, Stage, each, find, make, of, put, take};
+use bowline_vfs_local::LocalFs;
 use std::fs::File;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::{Duration, Instant};
 use sys::testing::lease::WriteLease;
-use vfs::{Backend, LockChange, LockMode, LockOutcome, LockRange, SetAttr, Status};
+use vfs::{Backend, Fid, LockChange, LockMode, LockOutcome, LockRange, SetAttr, Status};
 
 /// Far below the 45 s that the kernel waits for a lease to be given back (`/proc/sys/fs/lease-break-time`).
 const SOON: Duration = Duration::from_secs(30);
@@ -36,6 +37,15 @@ fn a_lease_of_another_program_delays_no_call() {
         drop(lease);
         assert_eq!(take(&local, &cx, &fid).unwrap(), b"theirs");
         assert_eq!(put(&local, &cx, &fid, b"ours"), Ok(4));
+    });
+}
+
+/// Runs a test over a new file, in each naming mode that this process can have.
+fn each_file(test: impl Fn(&Stage, &LocalFs, Fid)) {
+    each(|stage| {
+        let local = stage.serve();
+        let made = make(&local, &of(ROOT), &local.root(), "file", 0o644).unwrap();
+        test(stage, &local, made.node.unwrap().fid);
     });
 }
 
@@ -82,17 +92,16 @@ fn lease_against_everybody(local: &dyn Backend, fid: &vfs::Fid) -> (vfs::Kept, R
 
 #[test]
 fn our_own_calls_go_on_under_a_lease_against_everybody_and_a_local_reader_waits() {
-    each(|stage| {
-        let (local, cx) = (stage.serve(), of(ROOT));
-        let fid = make(&local, &cx, &local.root(), "file", 0o644).unwrap().node.unwrap().fid;
+    each_file(|stage, local, fid| {
+        let cx = of(ROOT);
         let kept = local.keep(&cx, &fid).unwrap();
-        put(&local, &cx, &fid, b"ours").unwrap();
+        put(local, &cx, &fid, b"ours").unwrap();
         local.commit(&cx, &fid, 0, 0).unwrap();
         // it was read and written by descriptors of the server's
-        assert_eq!(take(&local, &cx, &fid).unwrap(), b"ours");
-        let (lease, heard) = lease_against_everybody(&local, &fid);
-        assert_eq!(take(&local, &cx, &fid).unwrap(), b"ours");
-        assert_eq!(put(&local, &cx, &fid, b"more"), Ok(4));
+        assert_eq!(take(local, &cx, &fid).unwrap(), b"ours");
+        let (lease, heard) = lease_against_everybody(local, &fid);
+        assert_eq!(take(local, &cx, &fid).unwrap(), b"ours");
+        assert_eq!(put(local, &cx, &fid, b"more"), Ok(4));
         let cut = SetAttr { size: Some(2), ..SetAttr::default() };
         local.setattr(&cx, &fid, &cut, None).unwrap();
         let mut locks = local.locks().unwrap().open(&cx, &fid).unwrap();
@@ -105,7 +114,7 @@ fn our_own_calls_go_on_under_a_lease_against_everybody_and_a_local_reader_waits(
         let reader = std::thread::spawn(move || std::fs::read(&path).unwrap());
         heard.recv_timeout(SOON).unwrap();
         // what is not sent yet comes before it
-        assert_eq!(put(&local, &cx, &fid, b"last"), Ok(4));
+        assert_eq!(put(local, &cx, &fid, b"last"), Ok(4));
         assert!(!reader.is_finished());
         drop(lease);
         assert_eq!(reader.join().unwrap(), b"last");
@@ -115,64 +124,61 @@ fn our_own_calls_go_on_under_a_lease_against_everybody_and_a_local_reader_waits(
         drop((locks, other, kept));
         // and what has had a lease against everybody can have one against writers
         local.commit(&cx, &fid, 0, 0).unwrap();
-        drop(lease_of(&local, &fid));
+        drop(lease_of(local, &fid));
     });
 }
 
 #[test]
 fn a_file_that_a_local_program_has_open_gets_no_lease_against_everybody() {
-    each(|stage| {
-        let (local, cx) = (stage.serve(), of(ROOT));
-        let fid = make(&local, &cx, &local.root(), "file", 0o644).unwrap().node.unwrap().fid;
+    each_file(|stage, local, fid| {
+        let cx = of(ROOT);
         let reader = File::open(stage.tree.join("file")).unwrap();
         let leases = local.leases().unwrap();
         let none = leases.hold_back_everybody(&cx, &fid, Box::new(|| ())).unwrap();
         assert!(none.is_none());
         drop(reader);
-        drop(lease_against_everybody(&local, &fid));
+        drop(lease_against_everybody(local, &fid));
     });
 }
 
 #[test]
 fn a_local_program_waits_until_our_lease_is_given_back() {
-    each(|stage| {
-        let (local, cx) = (stage.serve(), of(ROOT));
-        let fid = make(&local, &cx, &local.root(), "file", 0o644).unwrap().node.unwrap().fid;
+    each_file(|stage, local, fid| {
+        let cx = of(ROOT);
         let kept = local.keep(&cx, &fid).unwrap();
         // made by us, and written: our own descriptor for writing is closed
-        put(&local, &cx, &fid, b"ours").unwrap();
+        put(local, &cx, &fid, b"ours").unwrap();
         local.commit(&cx, &fid, 0, 0).unwrap();
-        let (lease, heard) = lease_of(&local, &fid);
-        assert!(hold_back(&local, &fid).0.is_none(), "one at a time");
+        let (lease, heard) = lease_of(local, &fid);
+        assert!(hold_back(local, &fid).0.is_none(), "one at a time");
         let path = stage.tree.join("file");
         // who reads disturbs nobody
         assert_eq!(std::fs::read(&path).unwrap(), b"ours");
-        assert_eq!(take(&local, &cx, &fid).unwrap(), b"ours");
+        assert_eq!(take(local, &cx, &fid).unwrap(), b"ours");
         assert_eq!(heard.try_recv(), Err(TryRecvError::Empty));
         let writer = std::thread::spawn(move || std::fs::write(&path, b"theirs").unwrap());
         heard.recv_timeout(SOON).unwrap();
-        assert_eq!(take(&local, &cx, &fid).unwrap(), b"ours");
+        assert_eq!(take(local, &cx, &fid).unwrap(), b"ours");
         assert!(!writer.is_finished());
         drop(lease);
         writer.join().unwrap();
-        assert_eq!(take(&local, &cx, &fid).unwrap(), b"theirs");
+        assert_eq!(take(local, &cx, &fid).unwrap(), b"theirs");
         drop(kept);
     });
 }
 
 #[test]
 fn our_own_writes_and_local_changes_of_names_disturb_a_lease() {
-    each(|stage| {
-        let (local, cx) = (stage.serve(), of(ROOT));
-        let fid = make(&local, &cx, &local.root(), "file", 0o644).unwrap().node.unwrap().fid;
-        let (lease, heard) = lease_of(&local, &fid);
-        assert_eq!(put(&local, &cx, &fid, b"ours"), Err(Status::Jukebox));
+    each_file(|stage, local, fid| {
+        let cx = of(ROOT);
+        let (lease, heard) = lease_of(local, &fid);
+        assert_eq!(put(local, &cx, &fid, b"ours"), Err(Status::Jukebox));
         heard.recv_timeout(SOON).unwrap();
         drop(lease);
-        assert_eq!(put(&local, &cx, &fid, b"ours"), Ok(4));
-        assert!(hold_back(&local, &fid).0.is_none(), "the data is not on disk");
+        assert_eq!(put(local, &cx, &fid, b"ours"), Ok(4));
+        assert!(hold_back(local, &fid).0.is_none(), "the data is not on disk");
         local.commit(&cx, &fid, 0, 0).unwrap();
-        let (lease, heard) = lease_of(&local, &fid);
+        let (lease, heard) = lease_of(local, &fid);
         std::fs::write(stage.tree.join("other"), b"other").unwrap();
         std::fs::rename(stage.tree.join("other"), stage.tree.join("file")).unwrap();
         heard.recv_timeout(SOON).unwrap();
@@ -182,22 +188,19 @@ fn our_own_writes_and_local_changes_of_names_disturb_a_lease() {
 
 #[test]
 fn a_file_that_a_local_program_writes_gets_no_lease() {
-    each(|stage| {
-        let (local, cx) = (stage.serve(), of(ROOT));
-        let fid = make(&local, &cx, &local.root(), "file", 0o644).unwrap().node.unwrap().fid;
+    each_file(|stage, local, fid| {
         let writer = File::options().append(true).open(stage.tree.join("file")).unwrap();
-        assert!(hold_back(&local, &fid).0.is_none());
+        assert!(hold_back(local, &fid).0.is_none());
         drop(writer);
-        drop(lease_of(&local, &fid));
+        drop(lease_of(local, &fid));
     });
 }
 
 #[test]
 fn locks_for_reading_disturb_no_lease_of_ours_and_one_for_writing_comes_after_it() {
-    each(|stage| {
-        let (local, cx) = (stage.serve(), of(ROOT));
-        let fid = make(&local, &cx, &local.root(), "file", 0o644).unwrap().node.unwrap().fid;
-        let (lease, heard) = lease_of(&local, &fid);
+    each_file(|_, local, fid| {
+        let cx = of(ROOT);
+        let (lease, heard) = lease_of(local, &fid);
         let mut locks = local.locks().unwrap().open(&cx, &fid).unwrap();
         let lock = |start, mode| {
             [LockChange { range: LockRange::new(start, 10).unwrap(), mode: Some(mode) }]
