@@ -3,6 +3,8 @@
 //! Nothing here waits for a file system: the kernel makes a descriptor's path from what it has in memory, and a name
 //! is read from this process's own memory.
 
+pub(crate) mod names;
+
 use crate::thread::ThreadNumber;
 use std::fmt;
 use std::fs::File;
@@ -38,46 +40,44 @@ enum Names {
     Descriptor,
     /// The first two are a directory's descriptor and a name in it.
     NameIn,
-    Nothing,
 }
 
-/// The system calls that a file system may keep waiting.
-const CALLS: [(libc::c_long, &str, Names); 35] = [
-    (libc::SYS_openat, "openat", Names::NameIn),
-    (libc::SYS_openat2, "openat2", Names::NameIn),
-    (libc::SYS_open_by_handle_at, "open_by_handle_at", Names::Descriptor),
-    (libc::SYS_name_to_handle_at, "name_to_handle_at", Names::NameIn),
-    (libc::SYS_read, "read", Names::Descriptor),
-    (libc::SYS_pread64, "pread64", Names::Descriptor),
-    (libc::SYS_preadv, "preadv", Names::Descriptor),
-    (libc::SYS_preadv2, "preadv2", Names::Descriptor),
-    (libc::SYS_write, "write", Names::Descriptor),
-    (libc::SYS_pwrite64, "pwrite64", Names::Descriptor),
-    (libc::SYS_pwritev, "pwritev", Names::Descriptor),
-    (libc::SYS_pwritev2, "pwritev2", Names::Descriptor),
-    (libc::SYS_fsync, "fsync", Names::Descriptor),
-    (libc::SYS_fdatasync, "fdatasync", Names::Descriptor),
-    (libc::SYS_syncfs, "syncfs", Names::Descriptor),
-    (libc::SYS_fallocate, "fallocate", Names::Descriptor),
-    (libc::SYS_ftruncate, "ftruncate", Names::Descriptor),
-    (libc::SYS_fstat, "fstat", Names::Descriptor),
-    (libc::SYS_statx, "statx", Names::NameIn),
-    (libc::SYS_fstatfs, "fstatfs", Names::Descriptor),
-    (libc::SYS_getdents64, "getdents64", Names::Descriptor),
-    (libc::SYS_mkdirat, "mkdirat", Names::NameIn),
-    (libc::SYS_mknodat, "mknodat", Names::NameIn),
-    (libc::SYS_unlinkat, "unlinkat", Names::NameIn),
-    (libc::SYS_renameat2, "renameat2", Names::NameIn),
-    (libc::SYS_readlinkat, "readlinkat", Names::NameIn),
-    (libc::SYS_utimensat, "utimensat", Names::Descriptor),
-    (libc::SYS_fchmod, "fchmod", Names::Descriptor),
-    (libc::SYS_fchownat, "fchownat", Names::NameIn),
-    (libc::SYS_fgetxattr, "fgetxattr", Names::Descriptor),
-    (libc::SYS_fsetxattr, "fsetxattr", Names::Descriptor),
-    (libc::SYS_splice, "splice", Names::Descriptor),
-    (libc::SYS_close, "close", Names::Descriptor),
-    (libc::SYS_flock, "flock", Names::Descriptor),
-    (libc::SYS_futex, "futex", Names::Nothing),
+/// Where the system calls that a file system may keep waiting have their file.
+const FILES: [(libc::c_long, Names); 34] = [
+    (libc::SYS_openat, Names::NameIn),
+    (libc::SYS_openat2, Names::NameIn),
+    (libc::SYS_open_by_handle_at, Names::Descriptor),
+    (libc::SYS_name_to_handle_at, Names::NameIn),
+    (libc::SYS_read, Names::Descriptor),
+    (libc::SYS_pread64, Names::Descriptor),
+    (libc::SYS_preadv, Names::Descriptor),
+    (libc::SYS_preadv2, Names::Descriptor),
+    (libc::SYS_write, Names::Descriptor),
+    (libc::SYS_pwrite64, Names::Descriptor),
+    (libc::SYS_pwritev, Names::Descriptor),
+    (libc::SYS_pwritev2, Names::Descriptor),
+    (libc::SYS_fsync, Names::Descriptor),
+    (libc::SYS_fdatasync, Names::Descriptor),
+    (libc::SYS_syncfs, Names::Descriptor),
+    (libc::SYS_fallocate, Names::Descriptor),
+    (libc::SYS_ftruncate, Names::Descriptor),
+    (libc::SYS_fstat, Names::Descriptor),
+    (libc::SYS_statx, Names::NameIn),
+    (libc::SYS_fstatfs, Names::Descriptor),
+    (libc::SYS_getdents64, Names::Descriptor),
+    (libc::SYS_mkdirat, Names::NameIn),
+    (libc::SYS_mknodat, Names::NameIn),
+    (libc::SYS_unlinkat, Names::NameIn),
+    (libc::SYS_renameat2, Names::NameIn),
+    (libc::SYS_readlinkat, Names::NameIn),
+    (libc::SYS_utimensat, Names::Descriptor),
+    (libc::SYS_fchmod, Names::Descriptor),
+    (libc::SYS_fchownat, Names::NameIn),
+    (libc::SYS_fgetxattr, Names::Descriptor),
+    (libc::SYS_fsetxattr, Names::Descriptor),
+    (libc::SYS_splice, Names::Descriptor),
+    (libc::SYS_close, Names::Descriptor),
+    (libc::SYS_flock, Names::Descriptor),
 ];
 
 /// The system call that a thread sleeps in; `None` if it runs, has ended, or the kernel does not tell
@@ -99,11 +99,9 @@ fn parse(line: &str) -> Option<SystemCall> {
         u64::from_str_radix(text, 16).ok()
     };
     let (first, second) = (argument(), argument());
-    let known = CALLS.iter().find(|(known, ..)| *known == number);
-    let Some((_, name, names)) = known else {
-        return Some(SystemCall { name: format!("system call {number}"), path: None });
-    };
-    let path = match names {
+    let name = names::name(number).map_or_else(|| format!("system call {number}"), str::to_owned);
+    let known = FILES.iter().find(|(known, _)| *known == number);
+    let path = known.and_then(|(_, names)| match names {
         Names::Descriptor => first.and_then(descriptor_path),
         Names::NameIn => {
             first.and_then(descriptor_path).map(|dir| match second.and_then(name_at) {
@@ -111,9 +109,8 @@ fn parse(line: &str) -> Option<SystemCall> {
                 None => dir,
             })
         }
-        Names::Nothing => None,
-    };
-    Some(SystemCall { name: (*name).to_owned(), path })
+    });
+    Some(SystemCall { name, path })
 }
 
 fn descriptor_path(argument: u64) -> Option<PathBuf> {
@@ -179,6 +176,8 @@ mod tests {
         );
         assert_eq!(parse(&line).unwrap().to_string(), "unlinkat of /some name");
         assert_eq!(parse("running\n"), None);
+        let sleeps = format!("{} 0x1 0x0 0x0 0x0 0x0 0x0 0x7f 0x7f\n", libc::SYS_clock_nanosleep);
+        assert_eq!(parse(&sleeps).unwrap().to_string(), "clock_nanosleep");
         let other = SystemCall { name: "system call 9999".to_owned(), path: None };
         assert_eq!(parse("9999 0x1 0x2 0x0 0x0 0x0 0x0 0x7f 0x7f\n"), Some(other));
         let bad =

@@ -3,6 +3,7 @@
 //! matter ([`super::single_step`]). `x86_64` only.
 
 use super::kill_at::{go_on, kill, next_stop};
+use crate::system_call::names;
 use std::io;
 use std::process::Child;
 
@@ -10,35 +11,9 @@ use std::process::Child;
 const OF_MARKS: [i64; 4] =
     [libc::SYS_rt_sigprocmask, libc::SYS_getpid, libc::SYS_gettid, libc::SYS_tgkill];
 
-/// What is known by name.
-const NAMES: [(i64, &str); 21] = [
-    (libc::SYS_brk, "brk"),
-    (libc::SYS_close, "close"),
-    (libc::SYS_fchmodat2, "fchmodat2"),
-    (libc::SYS_fcntl, "fcntl"),
-    (libc::SYS_fstat, "fstat"),
-    (libc::SYS_fstatfs, "fstatfs"),
-    (libc::SYS_fsync, "fsync"),
-    (libc::SYS_linkat, "linkat"),
-    (libc::SYS_mmap, "mmap"),
-    (libc::SYS_mprotect, "mprotect"),
-    (libc::SYS_munmap, "munmap"),
-    (libc::SYS_name_to_handle_at, "name_to_handle_at"),
-    (libc::SYS_openat, "openat"),
-    (libc::SYS_openat2, "openat2"),
-    (libc::SYS_pread64, "pread64"),
-    (libc::SYS_pwrite64, "pwrite64"),
-    (libc::SYS_setfsgid, "setfsgid"),
-    (libc::SYS_setfsuid, "setfsuid"),
-    (libc::SYS_statx, "statx"),
-    (libc::SYS_unlinkat, "unlinkat"),
-    (libc::SYS_utimensat, "utimensat"),
-];
-
-/// A system call by name; others by number.
+/// A system call by name; one that is not known by number.
 pub fn name(number: i64) -> String {
-    let known = NAMES.into_iter().find(|(known, _)| *known == number);
-    known.map_or_else(|| number.to_string(), |(_, name)| name.to_owned())
+    names::name(number).map_or_else(|| number.to_string(), str::to_owned)
 }
 
 /// Lets a child run through so many pieces, each from an odd mark to the next even one, and kills it; the numbers of the
