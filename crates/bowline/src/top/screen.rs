@@ -265,11 +265,13 @@ impl Screen {
         .areas(frame.area());
         let [server, total, waits] = text::summary(&self.rates);
         let bold = Style::new().add_modifier(Modifier::BOLD);
+        let width = frame.area().width.into();
+        let [server, total, waits] = [server, total, waits].map(|line| text::fitting(&line, width));
         frame.render_widget(
             Paragraph::new(vec![Line::raw(server), Line::styled(total, bold), Line::raw(waits)]),
             head,
         );
-        frame.render_widget(Paragraph::new(self.problem_lines(problems)), warnings);
+        frame.render_widget(Paragraph::new(self.problem_lines(problems, width)), warnings);
         frame.render_widget(Paragraph::new(self.tabs()), tabs);
         self.draw_table(frame, table);
         frame.render_widget(Paragraph::new(self.key_line()), keys);
@@ -278,10 +280,11 @@ impl Screen {
         }
     }
 
-    fn problem_lines(&self, shown: usize) -> Vec<Line<'_>> {
+    fn problem_lines(&self, shown: usize, width: usize) -> Vec<Line<'_>> {
         let style = Style::new().fg(Color::Red);
         let problems = self.rates.server.problems.iter().take(shown);
-        problems.map(|problem| Line::styled(format!("! {problem}"), style)).collect()
+        let line = |problem| text::fitting(&format!("! {problem}"), width);
+        problems.map(|problem| Line::styled(line(problem), style)).collect()
     }
 
     fn tabs(&self) -> Line<'_> {
@@ -311,12 +314,8 @@ impl Screen {
                 cells[0] = host_names::beside_short(&cells[0]);
             }
         }
-        // the name takes what it needs, the note what is left
-        let widest = shown.iter().map(|cells| cells[0].chars().count()).max().unwrap_or(0);
-        let name = u16::try_from(widest.clamp(10, 32)).unwrap_or(32);
-        let widths = [name, 8, 7, 9, 9, 8, 8].map(Constraint::Length);
-        let widths = [&widths[..], &[Constraint::Min(4)]].concat();
         let columns = self.view.columns();
+        let widths = column_widths(&shown, columns, area.width);
         let sorted_by = self.sorted_by();
         let aligned = |column: usize, text: String| {
             let line = Line::raw(text);
@@ -333,11 +332,14 @@ impl Screen {
         };
         let style = Style::new().add_modifier(Modifier::BOLD | Modifier::UNDERLINED);
         let header = TableRow::new(columns.iter().map(heading)).style(style);
-        let rows = shown.into_iter().map(|mut cells| {
-            let cell = |column: &usize| aligned(*column, std::mem::take(&mut cells[*column]));
+        let rows = shown.iter().map(|cells| {
+            let cell = |column: &usize| {
+                let text = text::fitting(&cells[*column], widths[*column].into());
+                aligned(*column, text)
+            };
             TableRow::new(columns.iter().map(cell).collect::<Vec<_>>())
         });
-        let shown_widths = columns.iter().map(|column| widths[*column]);
+        let shown_widths = columns.iter().map(|column| Constraint::Length(widths[*column]));
         let table = Table::new(rows, shown_widths)
             .header(header)
             .row_highlight_style(Style::new().add_modifier(Modifier::REVERSED));
@@ -362,6 +364,17 @@ impl Screen {
             keys.iter().flat_map(|(key, what)| [Span::raw(*key), Span::styled(*what, reversed)]);
         Line::from(spans.collect::<Vec<_>>())
     }
+}
+
+/// The widths of all columns, where these are shown: the name has what it needs, the note what is left.
+fn column_widths(rows: &[[String; 8]], shown: &[usize], width: u16) -> [u16; 8] {
+    let widest = rows.iter().map(|cells| cells[0].chars().count()).max().unwrap_or(0);
+    let name = u16::try_from(widest.clamp(10, 32)).unwrap_or(32);
+    let mut widths = [name, 8, 7, 9, 9, 8, 8, 0];
+    // a space between two columns
+    let taken = shown.iter().map(|column| widths[*column] + 1).sum::<u16>() - 1;
+    widths[NOTE] = width.saturating_sub(taken).max(4);
+    widths
 }
 
 fn draw_help(frame: &mut Frame<'_>) {
@@ -424,6 +437,21 @@ mod tests {
             screen.view = view;
             let text = drawn(&mut screen);
             assert!(text.contains(view.name()), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_marked() {
+        let (mut screen, _) = screen();
+        assert!(!drawn(&mut screen).contains('…'));
+        let clients = &mut screen.rates.clients;
+        clients[0].note = "waits for the file system: nfs v3 READ of /srv/data, 12 s".to_owned();
+        screen.rates.server.problems[0] = "look here ".repeat(10);
+        let text = drawn(&mut screen);
+        let is_marked = |line: &str| line.ends_with('…') && line.chars().count() == 80;
+        for part in ["192.0.2.7", "! look here"] {
+            let line = text.lines().find(|line| line.starts_with(part)).unwrap();
+            assert!(is_marked(line), "{line}");
         }
     }
 

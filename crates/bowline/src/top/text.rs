@@ -71,6 +71,15 @@ fn waits(waits: &Waits) -> String {
     if text.is_empty() { "none".to_owned() } else { text.join(", ") }
 }
 
+/// The text, or the front of it with `…` where it has more than `width` characters.
+pub fn fitting(text: &str, width: usize) -> String {
+    if text.chars().count() <= width {
+        return text.to_owned();
+    }
+    let front = text.chars().take(width.saturating_sub(1));
+    front.chain(['…']).collect()
+}
+
 /// A view with the summary.
 pub fn page(rates: &Rates, view: View) -> String {
     let mut text = summary(rates).join("\n");
