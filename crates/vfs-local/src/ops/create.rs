@@ -13,13 +13,16 @@ use crate::cache::open_file::OpenFile;
 use crate::errno;
 use crate::fs::LocalFs;
 use crate::ops::dir_change::{DirChange, exists};
-use crate::ops::entry::{cache_entry, entry_status};
+use crate::ops::entry::{cache_entry, entry_status, lookup_hint};
+use crate::ops::lookup::remembers;
+use crate::ops::permission::check;
 use crate::ops::setattr;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use sys::namespace::{make_link, set_times};
 use sys::open::{How, create_new, create_unnamed, open_entry};
+use vfs::access::Permission;
 use vfs::{
     Attr, Create, Created, Cx, Fid, FileType, Name, Node, Result, SetAttr, SetTime, Status, Time,
 };
@@ -40,6 +43,14 @@ pub fn create(
     how: Create,
 ) -> Result<Created> {
     let dir_change = DirChange::new(local, cx, dir)?;
+    if let Create::Unchecked(set) = how
+        && remembers(local, dir, name)
+    {
+        match use_existing(&dir_change, name, &set) {
+            Err(Status::NoEnt | Status::Stale) => {}
+            used => return used,
+        }
+    }
     for _ in 0..TRIES {
         if let Some(made) = create_or_use_existing(&dir_change, name, how)? {
             return Ok(made);
@@ -151,8 +162,10 @@ fn use_existing(dir_change: &DirChange<'_>, name: Name<'_>, set: &SetAttr) -> Re
     }
     // the same call may have created it, of a server that was killed before it had synced
     dir_change.sync()?;
-    let (file, _) = dir_change.local.hold(dir_change.cx, &node.fid)?;
-    dir_change.sync_linked(&file)?;
+    if dir_change.syncs_linked() {
+        let (file, _) = dir_change.local.hold(dir_change.cx, &node.fid)?;
+        dir_change.sync_linked(&file)?;
+    }
     Ok(Created { node: Some(node), dir: dir_change.change() })
 }
 
@@ -182,18 +195,21 @@ fn retried_exclusive(
     Ok(Created { node: Some(node), dir: dir_change.change() })
 }
 
+/// What the name leads to, for a caller who may search the directory: others must not learn whether it exists.
 fn existing(dir_change: &DirChange<'_>, name: Name<'_>) -> Result<Node> {
-    dir_change.local.identity.act_as_server().map_err(errno::from)?;
-    let fd = dir_change
-        .local
+    let DirChange { local, cx, dir, file, before } = dir_change;
+    check(local, cx, file, before, Permission::EXEC)?;
+    local.identity.act_as_caller_or_server(&cx.cred).map_err(errno::from)?;
+    let tag = local.files.names().tag(&local.key(dir), name.bytes());
+    if let Some(node) = lookup_hint(local, file.path(), name.bytes(), tag)? {
+        return Ok(node);
+    }
+    local.identity.act_as_server().map_err(errno::from)?;
+    let fd = local
         .files
-        .open_with_retry(|| open_entry(dir_change.file.path(), name.bytes(), How::Path, false))
+        .open_with_retry(|| open_entry(file.path(), name.bytes(), How::Path, false))
         .map_err(|e| entry_status(&e))?;
-    // a client without search permission must not learn whether it exists
-    dir_change.as_caller(|| {
-        open_entry(dir_change.file.path(), name.bytes(), How::Path, false).map(drop)
-    })?;
-    cache_entry(dir_change.local, dir_change.dir, name.bytes(), fd)
+    cache_entry(local, dir, name.bytes(), fd)
 }
 
 fn attr_of(dir_change: &DirChange<'_>, fid: &Fid) -> Result<Attr> {

@@ -216,11 +216,12 @@ impl DirChange<'_> {
     /// # Errors
     /// Those of the sync.
     pub fn sync_linked(&self, object: &OpenFile) -> Result<()> {
-        let Self { local, cx, .. } = self;
-        if local.medium == Medium::Other && local.has_to_sync(cx) {
-            local.sync_object(cx, object)?;
-        }
-        Ok(())
+        if self.syncs_linked() { self.local.sync_object(self.cx, object) } else { Ok(()) }
+    }
+
+    /// Whether [`Self::sync_linked`] has something to do.
+    pub fn syncs_linked(&self) -> bool {
+        self.local.medium == Medium::Other && self.local.has_to_sync(self.cx)
     }
 
     /// The same for an object that was renamed to `name`.
