@@ -112,75 +112,74 @@ pub fn clients(
     refused: Vec<(IpAddr, u64, String)>,
     identities: Identities,
 ) -> Vec<ClientRow> {
-    let mut rows: BTreeMap<IpAddr, ClientRow> = BTreeMap::new();
-    let empty = |address: IpAddr| ClientRow {
-        address: address.to_string(),
-        connections: 0,
-        displaced: 0,
-        calls: 0,
-        udp_calls: 0,
-        bytes_in: 0,
-        bytes_out: 0,
-        mounts: Vec::new(),
-        sessions: 0,
-        opens: 0,
-        courtesy: 0,
-        refused: 0,
-        last_refusal: None,
-        principals: Vec::new(),
-        certificates: Vec::new(),
-        same_name: Vec::new(),
-    };
-    for info in infos {
-        let address = info.address.to_canonical();
-        let row = rows.entry(address).or_insert_with(|| empty(address));
-        row.connections += info.connections;
-        row.displaced += info.totals.displaced;
-        row.calls += info.totals.calls;
-        row.bytes_in += info.totals.bytes_in;
-        row.bytes_out += info.totals.bytes_out;
-    }
-    for (address, totals) in datagrams {
-        let row = rows.entry(address).or_insert_with(|| empty(address));
-        row.calls += totals.calls;
-        row.udp_calls += totals.calls;
-        row.bytes_in += totals.bytes_in;
-        row.bytes_out += totals.bytes_out;
-    }
+    let mut rows = ClientRows::default();
+    rows.add_calls(infos, datagrams);
     for mount in mounted {
-        let row = rows.entry(mount.client).or_insert_with(|| empty(mount.client));
-        row.mounts.push(mount.path.clone());
+        rows.of(mount.client).mounts.push(mount.path.clone());
     }
     for count in v4 {
-        let row = rows.entry(count.address).or_insert_with(|| empty(count.address));
+        let row = rows.of(count.address);
         row.sessions += count.sessions;
         row.opens += count.opens;
         row.courtesy += u64::from(count.courtesy);
     }
     for (client, count, last) in refused {
-        let row = rows.entry(client).or_insert_with(|| empty(client));
+        let row = rows.of(client);
         row.refused = count;
         row.last_refusal = Some(last);
     }
-    for (client, principal) in identities.principals {
-        rows.entry(client).or_insert_with(|| empty(client)).principals.push(principal);
+    rows.add_identities(identities);
+    rows.0.into_values().collect()
+}
+
+/// Rows of clients that are being filled.
+#[derive(Default)]
+struct ClientRows(BTreeMap<IpAddr, ClientRow>);
+
+impl ClientRows {
+    /// The row of a client.
+    fn of(&mut self, client: IpAddr) -> &mut ClientRow {
+        let empty = || ClientRow { address: client.to_string(), ..ClientRow::default() };
+        self.0.entry(client).or_insert_with(empty)
     }
-    for (client, certificate) in identities.certificates {
-        let row = rows.entry(client).or_insert_with(|| empty(client));
-        if !row.certificates.contains(&certificate) {
-            row.certificates.push(certificate);
+
+    fn add_calls(&mut self, infos: Vec<ClientInfo>, datagrams: HashMap<IpAddr, DatagramTotals>) {
+        for info in infos {
+            let row = self.of(info.address.to_canonical());
+            row.connections += info.connections;
+            row.displaced += info.totals.displaced;
+            row.calls += info.totals.calls;
+            row.bytes_in += info.totals.bytes_in;
+            row.bytes_out += info.totals.bytes_out;
+        }
+        for (address, totals) in datagrams {
+            let row = self.of(address);
+            row.calls += totals.calls;
+            row.udp_calls += totals.calls;
+            row.bytes_in += totals.bytes_in;
+            row.bytes_out += totals.bytes_out;
         }
     }
-    for (one, other) in identities.same_names {
-        for (client, other) in [(one, other), (other, one)] {
-            let row = rows.entry(client).or_insert_with(|| empty(client));
-            let other = other.to_string();
-            if !row.same_name.contains(&other) {
-                row.same_name.push(other);
-            }
+
+    /// Each principal; certificates and machines of the same name once.
+    fn add_identities(&mut self, identities: Identities) {
+        for (client, principal) in identities.principals {
+            self.of(client).principals.push(principal);
+        }
+        for (client, certificate) in identities.certificates {
+            add_new(&mut self.of(client).certificates, certificate);
+        }
+        for (one, other) in identities.same_names {
+            add_new(&mut self.of(one).same_name, other.to_string());
+            add_new(&mut self.of(other).same_name, one.to_string());
         }
     }
-    rows.into_values().collect()
+}
+
+fn add_new(all: &mut Vec<String>, text: String) {
+    if !all.contains(&text) {
+        all.push(text);
+    }
 }
 
 /// Listen addresses and datagram sockets.
