@@ -9,6 +9,7 @@ use super::reply::status_name;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 /// Shares of calls, in percent, whose latencies are kept for pictures.
@@ -215,6 +216,34 @@ fn fairness(per_client: &[u64]) -> Fairness {
     }
 }
 
+/// The latencies of all operations together.
+fn latencies(counters: &ThreadCounters) -> Option<Histogram<u64>> {
+    let mut all = counters.operations().map(|(_, cell)| &cell.latency);
+    let mut sum = all.next()?.clone();
+    for histogram in all {
+        // both have the same bounds
+        let _ = sum.add(histogram);
+    }
+    Some(sum)
+}
+
+/// What each server was asked: clients are distributed to servers in turn.
+fn servers(
+    plan: &Plan,
+    counters: &ThreadCounters,
+    per_s: impl Fn(f64) -> f64,
+) -> Vec<ServerReport> {
+    let report = |(index, address): (usize, &SocketAddr)| {
+        let of_it = counters.per_client.iter().skip(index).step_by(plan.servers.len().max(1));
+        ServerReport {
+            address: address.to_string(),
+            clients: of_it.clone().count() as u64,
+            calls_per_s: per_s(float(of_it.sum())),
+        }
+    };
+    plan.servers.iter().enumerate().map(report).collect()
+}
+
 /// Converts a load's counters to rates and names.
 pub(super) fn report(
     plan: &Plan,
@@ -226,23 +255,8 @@ pub(super) fn report(
     let per_s = |amount: f64| if seconds > 0.0 { amount / seconds } else { 0.0 };
     let operations: Vec<OpReport> =
         counters.operations().map(|(op, cell)| operation(plan, op, cell)).collect();
-    let mut all = counters.operations().map(|(_, cell)| &cell.latency);
-    let mut sum = all.next().cloned();
-    for histogram in all {
-        if let Some(sum) = &mut sum {
-            // both have the same bounds
-            let _ = sum.add(histogram);
-        }
-    }
+    let sum = latencies(counters);
     let calls: u64 = counters.per_client.iter().sum();
-    let servers = plan.servers.iter().enumerate().map(|(index, address)| {
-        let of_it = counters.per_client.iter().skip(index).step_by(plan.servers.len().max(1));
-        ServerReport {
-            address: address.to_string(),
-            clients: of_it.clone().count() as u64,
-            calls_per_s: per_s(float(of_it.sum())),
-        }
-    });
     LoadReport {
         workload: plan.workload.name().to_owned(),
         version: plan.version.name().to_owned(),
@@ -276,7 +290,7 @@ pub(super) fn report(
         checked: counters.data_counters.checked,
         wrong: counters.data_counters.wrong,
         fairness: fairness(&counters.per_client),
-        servers: servers.collect(),
+        servers: servers(plan, counters, per_s),
         client_cpu_us_per_call: if calls > 0 {
             float(counters.cpu_ns) / 1000.0 / float(calls)
         } else {

@@ -1,5 +1,6 @@
 //! CREATE_SESSION, DESTROY_SESSION and DESTROY_CLIENTID (RFC 8881 §18.36, §18.37, §18.50).
 
+use super::clients::Record;
 use super::server::{Entry, V4State};
 use super::session::{ChannelLimits, Created, Session, SessionId};
 use super::slots::Slots;
@@ -70,28 +71,10 @@ impl V4State {
         if want.sequence != record.create.next && !is_another {
             return Err(CreateSessionError::Misordered);
         }
-        if !record.confirmed && record.client.principal != want.principal {
-            return Err(CreateSessionError::InUse);
-        }
-        if record.client.session_count() >= self.limits.sessions_per_client {
-            return Err(CreateSessionError::NoRoom);
-        }
-        if self.slot_total.sessions() >= self.limits.sessions {
-            return Err(CreateSessionError::Full);
-        }
+        self.check_session_limits(record, want)?;
         // a client that wants no more than it says is not offered more
         let grows = want.limits.slots >= self.limits.slots;
-        let wanted = want.limits.slots.clamp(1, self.limits.slots) as usize;
-        let kept_bytes = match self.slot_total.is_full() {
-            true => self.limits.cached_reply_bytes_when_full,
-            false => self.limits.cached_reply_bytes,
-        };
-        let slots = Slots::new(wanted, Arc::clone(&self.slot_total));
-        let limits = ChannelLimits {
-            slots: u32::try_from(slots.count()).unwrap_or(u32::MAX),
-            cached_bytes: want.limits.cached_bytes.min(kept_bytes),
-            ..want.limits
-        };
+        let (slots, limits) = self.slots_for(&want.limits);
         let id = self.session_id();
         let back_channel = want.back_channel;
         let made = Created { session: id, sequence: want.sequence, limits, back_channel };
@@ -120,6 +103,40 @@ impl V4State {
             self.end_client(&before.client);
         }
         Ok(made)
+    }
+
+    /// Whether a client, or somebody who wants to confirm it, may have one more session.
+    fn check_session_limits(
+        &self,
+        record: &Record,
+        want: &CreateSession,
+    ) -> Result<(), CreateSessionError> {
+        if !record.confirmed && record.client.principal != want.principal {
+            return Err(CreateSessionError::InUse);
+        }
+        if record.client.session_count() >= self.limits.sessions_per_client {
+            return Err(CreateSessionError::NoRoom);
+        }
+        if self.slot_total.sessions() >= self.limits.sessions {
+            return Err(CreateSessionError::Full);
+        }
+        Ok(())
+    }
+
+    /// The slots of a new session, and what its client may do of what it asks for.
+    fn slots_for(&self, wanted: &ChannelLimits) -> (Slots, ChannelLimits) {
+        let kept_bytes = match self.slot_total.is_full() {
+            true => self.limits.cached_reply_bytes_when_full,
+            false => self.limits.cached_reply_bytes,
+        };
+        let count = wanted.slots.clamp(1, self.limits.slots) as usize;
+        let slots = Slots::new(count, Arc::clone(&self.slot_total));
+        let limits = ChannelLimits {
+            slots: u32::try_from(slots.count()).unwrap_or(u32::MAX),
+            cached_bytes: wanted.cached_bytes.min(kept_bytes),
+            ..*wanted
+        };
+        (slots, limits)
     }
 
     /// A session id that cannot be guessed: 4 bytes of the instance, 4 of a serial number, 8 random ones.
