@@ -1,6 +1,6 @@
 //! What the server tells about its pools.
 
-use crate::pool::scheduler::DelayHistogram;
+use crate::pool::scheduler_counters::DelayHistogram;
 use crate::settings::WakePolicy;
 use serde::Serialize;
 

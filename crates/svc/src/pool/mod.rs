@@ -7,6 +7,7 @@ pub(crate) mod inbox;
 pub(crate) mod info;
 pub(crate) mod postponed;
 pub(crate) mod scheduler;
+pub(crate) mod scheduler_counters;
 pub(crate) mod shared;
 pub(crate) mod thread_shortage;
 pub(crate) mod unread;

@@ -26,6 +26,9 @@ mod exclusive_slot;
 #[path = "../../src/pool/scheduler.rs"]
 #[allow(dead_code, reason = "the models use a part")]
 mod scheduler;
+#[path = "../../src/pool/scheduler_counters.rs"]
+#[allow(dead_code, reason = "the models use a part")]
+mod scheduler_counters;
 
 use exclusive_slot::{ExclusiveSlot, Put, Take};
 use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
