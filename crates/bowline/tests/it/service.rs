@@ -1,13 +1,8 @@
-//! A live server as its operator meets it: asked for its state, changed, reloaded, doubled, stopped,
-//! started by systemd, run by an ordinary user.
+//! A live server as its operator meets it: its state, settings, log lines, refusals, and an ordinary user's server.
 
 use crate::rig::{BOWLINE, NOBODY, Server, free_port, is_root, text, told};
-use client::Client;
-use std::io::Read;
-use std::net::{TcpListener, UdpSocket};
-use std::os::fd::OwnedFd;
+use std::net::UdpSocket;
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -213,104 +208,6 @@ fn udp_is_switched_off_and_on() {
 }
 
 #[test]
-fn a_reload_is_all_or_nothing() {
-    let base = tempfile::tempdir().unwrap();
-    let (one, two) = (base.path().join("one"), base.path().join("two"));
-    std::fs::create_dir(&one).unwrap();
-    std::fs::create_dir(&two).unwrap();
-    let file = base.path().join("exports");
-    let line = |dir: &Path, options: &str| format!("{} *({options})\n", dir.display());
-    std::fs::write(&file, line(&one, "ro")).unwrap();
-    let server = Server::start(&["--exports", file.to_str().unwrap()]);
-    assert_eq!(server.json("exports").as_array().unwrap().len(), 2);
-
-    std::fs::write(&file, line(&one, "rw") + &line(&two, "ro")).unwrap();
-    let output = server.ask(&["reload"]);
-    let shown = text(&output.stdout);
-    assert!(output.status.success(), "{}", text(&output.stderr));
-    for part in [one.to_str().unwrap(), two.to_str().unwrap(), "applied: 3 exports"] {
-        assert!(shown.contains(part), "{part}: {shown}");
-    }
-    assert!(text(&server.ask(&["reload"]).stdout).contains("nothing changed"));
-
-    std::fs::write(&file, line(&one, "rw") + &line(&two, "quick")).unwrap();
-    let error = told(&server.ask(&["reload"]), 1);
-    assert!(error.contains("exports:2:") && error.contains("quick"), "{error}");
-    assert_eq!(server.json("exports").as_array().unwrap().len(), 3);
-
-    std::fs::write(&file, line(&two, "ro")).unwrap();
-    server.signal("-HUP");
-    let begun = Instant::now();
-    while server.json("exports").as_array().unwrap().len() != 2 {
-        assert!(begun.elapsed() < PATIENCE, "SIGHUP reads them again");
-    }
-}
-
-/// A disk that was mounted after the server was started; or a directory that was made anew, for which
-/// it takes no privilege.
-#[test]
-fn a_reload_serves_a_newly_mounted_directory() {
-    let base = tempfile::tempdir().unwrap();
-    let (file, served) = (base.path().join("exports"), base.path().join("disk"));
-    std::fs::create_dir(&served).unwrap();
-    std::fs::write(served.join("hello.txt"), "").unwrap();
-    std::fs::write(&file, format!("{} *(rw,insecure)\n", served.display())).unwrap();
-    let server = Server::start(&["--exports", file.to_str().unwrap()]);
-    let at = ([127, 0, 0, 1], server.port).into();
-    let found = |name: &[u8]| {
-        let mut client = Client::tcp(at, PATIENCE).unwrap();
-        let root = client.mount(served.to_str().unwrap().as_bytes()).unwrap();
-        client.lookup(&root, name).is_ok()
-    };
-    assert!(found(b"hello.txt"));
-    std::fs::rename(&served, base.path().join("before")).unwrap();
-    std::fs::create_dir(&served).unwrap();
-    std::fs::write(served.join("disk.txt"), "").unwrap();
-    let shown = text(&server.ask(&["reload"]).stdout);
-    assert!(shown.contains("is a different directory now"), "{shown}");
-    assert!(found(b"disk.txt") && !found(b"hello.txt"));
-    assert!(text(&server.ask(&["reload"]).stdout).contains("nothing changed"));
-    if is_root() {
-        let mount = |args: &[&str]| Command::new(args[0]).args(&args[1..]).arg(&served).status();
-        assert!(mount(&["mount", "-t", "tmpfs", "none"]).unwrap().success());
-        std::fs::write(served.join("mounted.txt"), "").unwrap();
-        assert!(text(&server.ask(&["reload"]).stdout).contains("is a different directory now"));
-        let is_found = found(b"mounted.txt");
-        assert!(mount(&["umount", "-l"]).unwrap().success());
-        assert!(is_found);
-    }
-}
-
-#[test]
-fn a_directory_of_exports_files_is_one_transaction() {
-    let base = tempfile::tempdir().unwrap();
-    let dir = |name: &str| {
-        std::fs::create_dir_all(base.path().join(name)).unwrap();
-        base.path().join(name).to_str().unwrap().to_owned()
-    };
-    let (one, two, more) = (dir("one"), dir("two"), dir("exports.d"));
-    let file = dir("etc") + "/exports";
-    let write = |name: &str, text: String| std::fs::write(format!("{more}/{name}"), text).unwrap();
-    std::fs::write(&file, "").unwrap();
-    write("b.exports", format!("{one} *(ro)\n"));
-    let server = Server::start(&["--exports", &file, "--exports", &more]);
-    let count = || server.json("exports").as_array().unwrap().len();
-    assert_eq!(count(), 2);
-    write("c.exports", format!("{two} *(ro)\n"));
-    write("d.exports", "\n/usr *(ro,fast)\n".to_owned());
-    let refused = told(&server.ask(&["reload"]), 1);
-    assert!(refused.contains("exports.d/d.exports:2:11: unknown option fast"), "{refused}");
-    assert_eq!(count(), 2, "nothing of c.exports");
-    std::fs::rename(format!("{more}/d.exports"), format!("{more}/d.off")).unwrap();
-    let shown = text(&server.ask(&["reload"]).stdout);
-    assert!(shown.contains(&two) && shown.contains("applied: 3 exports"), "{shown}");
-    std::fs::remove_dir_all(&more).unwrap();
-    let refused = told(&server.ask(&["reload"]), 1);
-    assert!(refused.contains("cannot read") && refused.contains("exports.d"), "{refused}");
-    assert_eq!(count(), 3);
-}
-
-#[test]
 fn an_fsid_is_shown_with_the_options() {
     let base = tempfile::tempdir().unwrap();
     let file = base.path().join("exports");
@@ -323,58 +220,6 @@ fn an_fsid_is_shown_with_the_options() {
     for shown in [checked, asked, server.lines.concat(), server.json("exports").to_string()] {
         assert_eq!(shown.matches(",fsid=7").count(), 2, "of each rule: {shown}");
     }
-}
-
-#[test]
-fn read_only_applies_to_an_exports_file() {
-    let base = tempfile::tempdir().unwrap();
-    let file = base.path().join("exports");
-    let line = |options| format!("{} *({options})\n", base.path().display());
-    std::fs::write(&file, line("rw")).unwrap();
-    let server = Server::start(&["--exports", file.to_str().unwrap(), "--read-only"]);
-    let shown = server.lines.concat();
-    assert!(shown.contains("(ro,") && !shown.contains("(rw,"), "{shown}");
-    let all_read_only = || {
-        let rows = server.json("exports");
-        let rows = rows.as_array().unwrap().clone();
-        let options = |row: &serde_json::Value| row["rules"][0]["options"].to_string();
-        rows.len() == 2 && rows.iter().all(|row| options(row).starts_with("\"ro,"))
-    };
-    assert!(all_read_only());
-    std::fs::write(&file, line("rw,async")).unwrap();
-    assert!(text(&server.ask(&["reload"]).stdout).contains("async"));
-    assert!(all_read_only(), "after a reload");
-}
-
-#[test]
-fn a_reload_reads_the_configuration() {
-    let base = tempfile::tempdir().unwrap();
-    let (config, exports) = (base.path().join("b.toml"), base.path().join("exports"));
-    std::fs::write(&exports, format!("{} *(rw)\n", base.path().display())).unwrap();
-    std::fs::write(&config, "client = '10.0.0.0/8'\n").unwrap();
-    let server = Server::start(&["--config", config.to_str().unwrap()]);
-    assert!(text(&server.ask(&["reload"]).stdout).contains("nothing changed"));
-
-    let text_now = "client = '10.0.0.0/8'\nexports = 'exports'\nread-only = true\n";
-    std::fs::write(&config, text_now).unwrap();
-    let shown = text(&server.ask(&["reload"]).stdout);
-    assert!(shown.contains("applied: 2 exports") && !shown.contains("note"), "{shown}");
-    let rules = |row: &serde_json::Value| row["rules"].to_string();
-    let rows = server.json("exports");
-    assert!(rows.as_array().unwrap().iter().all(|row| rules(row).contains("\"ro,")), "{rows}");
-
-    let other = "client = '*'\nlisten = '127.0.0.2'\n[set]\nmax-read = '64K'\n";
-    std::fs::write(&config, other).unwrap();
-    let shown = text(&server.ask(&["reload"]).stdout);
-    for part in ["applied: 1 export", "a new value of listen: restart", "`bowline set`"] {
-        assert!(shown.contains(part), "{part}: {shown}");
-    }
-    let rows = server.json("exports");
-    assert!(rules(&rows[0]).contains("\"*\"") && rules(&rows[0]).contains("\"rw,"), "{rows}");
-
-    std::fs::write(&config, "client = 3\n").unwrap();
-    let error = told(&server.ask(&["reload"]), 1);
-    assert!(error.contains("b.toml:1:10: "), "{error}");
 }
 
 #[test]
@@ -405,37 +250,6 @@ fn a_second_server_names_the_address_in_use() {
 }
 
 #[test]
-fn sigterm_and_sigint_stop_the_server_with_status_0() {
-    for signal in ["-TERM", "-INT"] {
-        let mut server = Server::start(&[]);
-        server.signal(signal);
-        assert_eq!(server.ended(), Some(0), "{signal}");
-        assert!(!server.control().exists(), "the socket is gone");
-    }
-}
-
-#[test]
-fn the_server_restarts_immediately_after_sigkill() {
-    let mut server = Server::start(&[]);
-    server.signal("-KILL");
-    assert_eq!(server.ended(), None);
-    let again = Command::new(BOWLINE)
-        .arg("serve")
-        .arg(server.served())
-        .args(["--portmap", "off", "--port", &server.port.to_string(), "--state-dir"])
-        .arg(server.base.path().join("state"))
-        .arg("--control")
-        .arg(server.control())
-        .stdout(Stdio::piped())
-        .spawn();
-    server.child = again.unwrap();
-    let mut first = [0; 7];
-    server.child.stdout.as_mut().unwrap().read_exact(&mut first).unwrap();
-    assert_eq!(&first, b"bowline");
-    assert!(server.ask(&["status"]).status.success());
-}
-
-#[test]
 fn an_unprivileged_server_prints_what_is_different() {
     if !is_root() {
         skip(Missing::Root, "to start a server as another user");
@@ -447,30 +261,6 @@ fn an_unprivileged_server_prints_what_is_different() {
     let status = server.json("status");
     assert_eq!(status["privileged"], false);
     assert_eq!(status["uid"], NOBODY);
-    server.signal("-TERM");
-    assert_eq!(server.ended(), Some(0));
-}
-
-#[test]
-fn common_signals_are_ignored_and_sigusr1_logs_the_status() {
-    let log = tempfile::NamedTempFile::new().unwrap();
-    let writer = log.reopen().unwrap();
-    let mut server = Server::start_with(&[], |command| {
-        command.stderr(writer);
-    });
-    for signal in ["-USR2", "-PIPE", "-XFSZ", "-WINCH", "-URG", "-CHLD", "-USR1"] {
-        server.signal(signal);
-    }
-    let begun = Instant::now();
-    let said = || std::fs::read_to_string(log.path()).unwrap();
-    while !said().contains("status: up ") {
-        assert!(begun.elapsed() < PATIENCE, "{}", said());
-        assert!(server.child.try_wait().unwrap().is_none(), "it ended");
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    assert_eq!(said().lines().filter(|line| line.contains("status: ")).count(), 1, "{}", said());
-    assert!(said().contains("exports 1, connections 0, calls 0"), "{}", said());
-    assert!(server.ask(&["status"]).status.success());
     server.signal("-TERM");
     assert_eq!(server.ended(), Some(0));
 }
@@ -498,69 +288,6 @@ fn a_write_beyond_rlimit_fsize_fails_without_ending_the_server() {
         let told = written.map_or_else(|error| error.to_string(), |_| String::new());
         assert!(fits || told.contains("FBig"), "{told}");
     }
-}
-
-/// A server in which a call runs that takes a while, what it logs to, and who waits for the call.
-fn busy() -> (Server, tempfile::NamedTempFile, std::thread::JoinHandle<bool>) {
-    let log = tempfile::NamedTempFile::new().unwrap();
-    let writer = log.reopen().unwrap();
-    // as an ordinary user it takes calls from any port
-    let user = is_root().then_some(NOBODY);
-    let server = Server::launch(user, &["slow=mem:delay=100%:5000..5000ms"], |command| {
-        command.stderr(writer);
-    });
-    let at = (std::net::Ipv4Addr::LOCALHOST, server.port).into();
-    let call = std::thread::spawn(move || {
-        let mut client = client::Client::tcp(at, PATIENCE).unwrap();
-        client.mount(b"/slow").is_ok()
-    });
-    let begun = Instant::now();
-    while server.json("conns")[0]["in_flight"] != 1 {
-        assert!(begun.elapsed() < PATIENCE, "the call runs");
-    }
-    (server, log, call)
-}
-
-#[test]
-fn repeated_sigterm_still_stops_gracefully() {
-    let (mut server, log, call) = busy();
-    for _ in 0..10 {
-        server.signal("-TERM");
-    }
-    assert_eq!(server.ended(), Some(0));
-    assert!(call.join().unwrap(), "what runs may finish");
-    assert!(!server.control().exists(), "the socket is gone");
-    let said = std::fs::read_to_string(log.path()).unwrap();
-    assert!(said.contains("stopped"), "{said}");
-}
-
-#[test]
-fn log_lines_have_syslog_priorities_under_journald() {
-    let log = tempfile::NamedTempFile::new().unwrap();
-    let writer = log.reopen().unwrap();
-    let server = Server::start_with(&[], |command| {
-        command.stderr(writer).env("JOURNAL_STREAM", "1:1");
-    });
-    let changed = server.ask(&["set", "max-read=64K"]);
-    assert!(text(&changed.stdout).contains("each transfers 64K at most"), "a note: {changed:?}");
-    let lines = std::fs::read_to_string(log.path()).unwrap();
-    assert!(lines.contains("<6>max-read=64K (was 1M)\n"), "{lines}");
-    assert!(lines.lines().all(|line| line.starts_with('<')), "{lines}");
-}
-
-#[test]
-fn a_second_sigint_stops_immediately() {
-    let (mut server, log, call) = busy();
-    let begun = Instant::now();
-    let said = || std::fs::read_to_string(log.path()).unwrap();
-    server.signal("-INT");
-    while !said().contains("Ctrl-C again to end at once") {
-        assert!(begun.elapsed() < PATIENCE, "{}", said());
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    server.signal("-INT");
-    assert_eq!(server.ended(), Some(130));
-    assert!(!call.join().unwrap(), "it waited for a call");
 }
 
 #[test]
@@ -643,122 +370,6 @@ fn a_full_state_directory_is_logged_once() {
     let lines: Vec<&str> = said.lines().filter(|line| line.contains("names-*")).collect();
     assert_eq!(lines.len(), 1, "{said}");
     assert!(lines[0].contains("WARN") && lines[0].contains("No space left"), "{said}");
-}
-
-#[test]
-fn systemd_is_notified() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("notify");
-    let manager = UnixDatagram::bind(&path).unwrap();
-    manager.set_read_timeout(Some(PATIENCE)).unwrap();
-    let next = || {
-        let mut message = [0; 4096];
-        let n = manager.recv(&mut message).unwrap();
-        text(&message[..n])
-    };
-    let mut server = Server::start_with(&[], |command| {
-        command.env("NOTIFY_SOCKET", &path);
-    });
-    assert!(next().contains("READY=1"));
-    assert!(server.ask(&["reload"]).status.success());
-    let reloading = next();
-    assert!(reloading.contains("RELOADING=1") && reloading.contains("MONOTONIC_USEC="));
-    assert!(next().contains("READY=1"));
-    server.signal("-TERM");
-    assert!(next().contains("STOPPING=1"));
-    assert_eq!(server.ended(), Some(0));
-}
-
-/// A server that is handed sockets as systemd does it: from descriptor 3 on, to the process id that
-/// execs. Its first lines, what it is asked for on its control socket, and `meanwhile`'s answer.
-fn activated<T>(
-    tcp: TcpListener,
-    udp: Option<UdpSocket>,
-    args: &[&str],
-    meanwhile: impl FnOnce() -> T,
-) -> (String, serde_json::Value, T) {
-    let base = tempfile::tempdir().unwrap();
-    let exports = base.path().join("exports");
-    std::fs::write(&exports, format!("{} *(ro,insecure)\n", base.path().display())).unwrap();
-    let count = if udp.is_some() { 2 } else { 1 };
-    let hand_over = "3<&0 4<&2 2>/dev/null";
-    let script = format!("LISTEN_PID=$$ LISTEN_FDS={count} exec \"$0\" \"$@\" {hand_over}");
-    let mut child = Command::new("sh")
-        .args(["-c", &script, BOWLINE, "serve", "--prove", "--exports"])
-        .arg(&exports)
-        .arg("--state-dir")
-        .arg(base.path().join("state"))
-        .arg("--control")
-        .arg(base.path().join("c.sock"))
-        .args(args)
-        .stdin(Stdio::from(OwnedFd::from(tcp)))
-        .stderr(udp.map_or_else(Stdio::null, |udp| Stdio::from(OwnedFd::from(udp))))
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut said = String::new();
-    let mut out = child.stdout.take().unwrap();
-    let mut piece = [0; 4096];
-    while !said.contains("control: ") {
-        let n = out.read(&mut piece).unwrap();
-        assert!(n > 0, "the server ended: {said}");
-        said.push_str(&text(&piece[..n]));
-    }
-    let asked = Command::new(BOWLINE)
-        .args(["sockets", "--json", "--control"])
-        .arg(base.path().join("c.sock"))
-        .output()
-        .unwrap();
-    let answer = meanwhile();
-    child.kill().unwrap();
-    child.wait().unwrap();
-    (said, serde_json::from_slice(&asked.stdout).unwrap(), answer)
-}
-
-#[test]
-fn sockets_from_systemd_are_used() {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let addr = listener.local_addr().unwrap();
-    let (said, sockets, ()) = activated(listener, None, &["--portmap", "off"], || ());
-    assert!(said.contains("proof: ") && said.contains(&format!("{addr} (TCP only)")), "{said}");
-    assert!(said.contains("--port"), "it is not used: {said}");
-    assert_eq!(sockets.as_array().unwrap().len(), 1, "nothing else is bound: {sockets}");
-    assert_eq!(sockets[0]["adopted"], true);
-    assert_eq!(sockets[0]["local"], addr.to_string());
-}
-
-/// What the server's port mapper tells of NFS over TCP and over UDP, to IPv4 and to IPv6.
-fn ports_told() -> [Option<u16>; 3] {
-    let at = |ip: &str| std::net::SocketAddr::new(ip.parse().unwrap(), 111);
-    let ask = |ip| client::Client::tcp(at(ip), PATIENCE).unwrap();
-    let port = |protocol| ask("127.0.0.1").getport(100_003, 3, protocol).unwrap();
-    let six = ask("::1").getversaddr(100_003, 3, proto::portmap::Netid::Tcp6).unwrap();
-    [port(6), port(17), six.map(|addr| addr.port())]
-}
-
-#[test]
-fn the_port_mapper_lists_both_families_of_systemd_sockets() {
-    let run = || {
-        if sys::netns::enter_new().is_err() {
-            return skip(Missing::Namespaces, "a network namespace");
-        }
-        let up = Command::new("ip").args(["link", "set", "lo", "up"]).status();
-        assert!(up.unwrap().success());
-        // as systemd binds them: for both families; to different ports, if its unit says so
-        let tcp = || TcpListener::bind("[::]:0").unwrap();
-        let udp = UdpSocket::bind("[::]:0").unwrap();
-        let (listener, both) = (tcp(), udp.local_addr().unwrap().port());
-        let port = listener.local_addr().unwrap().port();
-        let serve = ["--portmap", "serve"];
-        let (said, _, told) = activated(listener, Some(udp), &serve, ports_told);
-        assert_eq!(told, [Some(port), Some(both), Some(port)], "{said}");
-        // a client that finds the ports needs none, and can lock
-        let mount = "mount -t nfs -o vers=3,proto=tcp,mountproto=tcp ";
-        assert!(said.contains("proof: ") && said.contains(mount), "{said}");
-        let (said, _, told) = activated(tcp(), None, &serve, ports_told);
-        assert!(told[0].is_some() && told[1].is_none() && told[2] == told[0], "{told:?}: {said}");
-    };
-    std::thread::spawn(run).join().unwrap();
 }
 
 #[test]
