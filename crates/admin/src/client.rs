@@ -1,4 +1,4 @@
-//! The command line's end of the control socket: one request and its answer, with a time limit.
+//! The client of the control socket, for the command line: one request and its answer, with a time limit.
 
 use crate::api::{Answer, Request};
 use serde::de::DeserializeOwned;

@@ -89,7 +89,7 @@ pub trait Control: Send + Sync {
     /// Takes the locks of a client or a file away.
     ///
     /// # Errors
-    /// [`Refused`]: nobody of this name holds anything.
+    /// [`Refused`]: no client or file of this name holds anything.
     fn release(&self, what: &str) -> Result<Released, Refused>;
     /// Reports of measurements, the latest first. May wait for a disk, as [`Control::report`].
     fn reports(&self) -> Vec<ReportRow>;
@@ -116,7 +116,7 @@ pub mod tests {
     use std::sync::Mutex;
     use std::sync::atomic::{AtomicU64, Ordering};
 
-    /// A server that does nothing but to have connections.
+    /// A server that only has connections.
     #[derive(Default)]
     pub struct TestServer {
         /// What they do now.

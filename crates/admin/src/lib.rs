@@ -1,5 +1,5 @@
-//! The control socket of a running server: requests and answers as types, the server's end, the command
-//! line's end, and text tables; rates; metrics as text, and the HTTP end that serves them and the web page.
+//! The control socket of a running server (requests and answers as types, its server, its client), text tables, rates, metrics as
+//! text, and the HTTP server for metrics and the web page.
 //!
 //! This crate knows nothing of NFS: the binary implements [`Control`] with its parts.
 

@@ -121,7 +121,7 @@ impl Rates {
 
     /// The figures of the time between two samples, of each kind so many rows, the busiest; and how many were left out.
     pub fn busiest(before: &Sample, after: &Sample, rows: usize) -> (Self, Hidden) {
-        // another server, which began anew
+        // another server, or the same one started again
         let none = Sample::default();
         let before = if before.status.pid == after.status.pid { before } else { &none };
         let interval_s = after.at_ms.saturating_sub(before.at_ms).max(1) as f64 / 1000.0;
@@ -434,7 +434,7 @@ pub struct Watched {
     pub hidden: Hidden,
 }
 
-/// What one who asks again and again has seen.
+/// What a reader of several samples has seen so far.
 #[derive(Debug, Default)]
 pub struct Watcher {
     last: Option<Sample>,
@@ -474,7 +474,7 @@ const SLOW_CALLS_MS: u64 = 10_000;
 /// Most calls that are shown.
 const SLOW_CALLS_MAX: usize = 50;
 
-/// The slowest calls of the last seconds, for who takes samples one after the other.
+/// The slowest calls of the last seconds, over several samples.
 #[derive(Debug, Default)]
 pub struct SlowCalls {
     /// Each with the time of the sample that had it last.

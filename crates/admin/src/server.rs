@@ -1,4 +1,4 @@
-//! The server's end of the control socket.
+//! The server of the control socket.
 //!
 //! One thread accepts, and each client gets a thread of its own, at most [`CLIENTS_MAX`] at once. Where the
 //! kernel refuses another thread, a spare one, which was started with the server, answers one request of each
@@ -34,7 +34,7 @@ const TIMEOUT: Duration = Duration::from_secs(15);
 const WATCH_TIMEOUT: Duration = Duration::from_secs(86_400 + 15);
 /// How often the spare thread looks for data of its clients.
 const SPARE_PAUSE: Duration = Duration::from_millis(10);
-/// Pause after an accept that failed, for example for lack of descriptors.
+/// Pause after an accept that failed, for example because there are no descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Why there is no control socket.
@@ -243,7 +243,7 @@ impl Waiting {
     }
 }
 
-/// Serves clients without a thread, all in turn, so that one that is slow delays no other.
+/// Serves clients without a thread, all in turn, so that a slow one delays no other.
 fn serve_waiting(clients: &Receiver<Waiting>, control: &dyn Control) {
     let mut waiting: Vec<Waiting> = Vec::new();
     loop {

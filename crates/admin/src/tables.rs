@@ -112,7 +112,11 @@ impl fmt::Display for Table {
         if names.is_empty() {
             return Ok(());
         }
-        writeln!(f, "(not shown for want of room: {}; --wide shows all)", names.join(", "))
+        writeln!(
+            f,
+            "(not shown, the terminal is too narrow: {}; --wide shows all)",
+            names.join(", ")
+        )
     }
 }
 
@@ -148,11 +152,13 @@ mod tests {
         let all = "NAME  FIRST  SECOND\nname  1      2\n";
         assert_eq!((table(None).as_str(), table(Some(19)).as_str()), (all, all));
         assert!(
-            table(Some(18))
-                .starts_with("NAME  FIRST\nname  1\n(not shown for want of room: SECOND;")
+            table(Some(18)).starts_with(
+                "NAME  FIRST\nname  1\n(not shown, the terminal is too narrow: SECOND;"
+            )
         );
         assert!(
-            table(Some(1)).starts_with("NAME\nname\n(not shown for want of room: SECOND, FIRST;")
+            table(Some(1))
+                .starts_with("NAME\nname\n(not shown, the terminal is too narrow: SECOND, FIRST;")
         );
     }
 

@@ -1,10 +1,10 @@
-//! The HTTP end: `GET /metrics` for Prometheus and others who scrape, and the web page with its figures as JSON; over TLS too,
+//! The HTTP server: `GET /metrics` for Prometheus and other scrapers, and the web page with its figures as JSON; over TLS too,
 //! where the server has a certificate ([`transport`]).
 //!
 //! One thread runs all connections ([`places::CONNECTIONS_MAX`] at once; each carries one request, and is closed after
 //! [`TIMEOUT`] in any case). It never calls the server itself, which may wait: [`answers`] has threads for that, and a
-//! queue with a bound, beyond which a request is answered 503. So whatever comes here delays no call and no other request
-//! of this kind. Nothing can be changed here without the token, and with it only over TLS or from this machine.
+//! queue with a bound, beyond which a request is answered 503. So no request delays an NFS call or another
+//! request. Nothing can be changed here without the token, and with it only over TLS or from this machine.
 
 mod answers;
 mod live;
@@ -34,7 +34,7 @@ use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 use transport::{HttpAcceptor, count};
 
-/// Longest life of a connection: its handshake, its request, the answer, and the client's taking it.
+/// Longest time that a connection is open: its handshake, its request, and until the client has received the answer.
 const TIMEOUT: Duration = Duration::from_secs(15);
 /// Longest wait for the head of a request.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
@@ -42,10 +42,10 @@ const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
 const HEAD_BYTES_MAX: usize = 16 << 10;
 /// Most header fields of a request.
 const FIELDS_MAX: usize = 64;
-/// Pause after an accept that failed, for example for lack of descriptors.
+/// Pause after an accept that failed, for example because there are no descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Whoever sent a request, and how it came.
+/// The sender of a request, and how it came.
 #[derive(Debug, Clone, Copy)]
 struct Peer {
     addr: SocketAddr,
@@ -62,7 +62,7 @@ impl Peer {
 /// How the page is served.
 #[derive(Default)]
 pub struct HttpConfig {
-    /// Who has it changes settings; nobody, without one.
+    /// The token by which settings can be changed; without one they cannot be changed.
     pub token: Option<Arc<Token>>,
     /// For TLS; without them there is only HTTP in the clear.
     pub certificates: Option<Certificates>,
@@ -144,7 +144,7 @@ async fn accept_all(
             None => return Ok(()),
             Some(Err(_)) => tokio::time::sleep(ACCEPT_PAUSE).await,
             Some(Ok((stream, addr))) => {
-                // without a place the connection is closed: who scrapes or looks asks again anyway
+                // without a place the connection is closed: scrapers and browsers ask again anyway
                 let Some(place) = places.take(addr.ip()) else {
                     count(&shared.counts.refused);
                     continue;

@@ -22,7 +22,7 @@ pub enum Cancelled {
 }
 
 impl FileState {
-    /// Takes bytes from an owner, also of a request of his that is being decided: the client sent UNLOCK after LOCK.
+    /// Takes bytes from an owner, also of a request of the owner's that is being decided: the client sent UNLOCK after LOCK.
     pub fn unlock(&mut self, cx: &mut Cx<'_>, who: &Who<'_>, range: ByteRange) -> Plan {
         let full = self.ranges.len() >= cx.limits.ranges_per_file || !cx.may_split(who);
         if full && self.ranges.splits(who, range) {

@@ -95,7 +95,7 @@ impl RangeTable {
         found.break_value()
     }
 
-    /// The mode in which this owner holds all of `range`, if it is one range of his.
+    /// The mode in which this owner holds all of `range`, if that is part of one range of this owner.
     pub fn held(&self, who: &Who<'_>, range: ByteRange) -> Option<Mode> {
         let found = self.visit(range, |entry| match entry.is_of(who) {
             true => ControlFlow::Break(entry.range.covers(range).then_some(entry.mode)),

@@ -256,7 +256,7 @@ impl FuseTree {
         state.nodes.get(node).map(|node| node.data.clone())
     }
 
-    /// Ends the file system: whoever waits for an answer gets an error, as after writing to
+    /// Ends the file system: a thread that waits for an answer gets an error, as after writing to
     /// `/sys/fs/fuse/connections/N/abort`.
     pub fn abort(&self) {
         let _ = Command::new("umount").args(["-f", "-l"]).arg(&self.mount).output();

@@ -1,4 +1,4 @@
-//! Skipped checks: none goes unnoticed.
+//! Skipped checks: all are counted.
 //!
 //! A test that cannot run where it is calls [`skip`] with what is missing. The skip is written to
 //! standard error and to the file `skipped` in the directory `$BOWLINE_TEST_LOG`, if that is set: a

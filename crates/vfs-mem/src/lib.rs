@@ -1,6 +1,6 @@
 //! A file system in memory: the reference for tests of other backends, and a demo export.
 //!
-//! Simple and correct before fast: one lock for everything ([`MemFs`]), held for the length of an
+//! Simplicity and correctness come before speed: one lock for everything ([`MemFs`]), held for the length of an
 //! operation in memory and never while the caller's sink runs. Owner and permission rules are
 //! POSIX's, with root's privileges as in Linux. Memory is bounded by [`MemOptions::bytes_max`].
 

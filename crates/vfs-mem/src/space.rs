@@ -1,4 +1,4 @@
-//! The space of files: pages that exist or do not. Nothing is shared, so a clone is a copy that nobody sees half done.
+//! The space of files: pages that exist or do not. Nothing is shared, so a clone is a copy that no other call sees in part.
 
 use crate::data::{Data, PAGE};
 use crate::inode::Kind;

@@ -1,7 +1,7 @@
 //! Which connections are watched for what limits them, when there are more than are shown.
 //!
 //! What limits a connection only the kernel knows, and asking it takes some system calls for each connection. So only
-//! those are asked about that somebody will see: half of them are the busiest connection of each of the busiest clients,
+//! those that will be displayed are asked about: half of them are the busiest connection of each of the busiest clients,
 //! the others those with replies that nobody takes or calls that have not ended, then the busiest, then those whose
 //! clients have sent something last.
 

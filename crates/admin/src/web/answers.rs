@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::oneshot;
 
-/// Threads: one may watch connections while the other answers who scrapes.
+/// Threads: one may watch connections while the other answers a scraper.
 const THREADS: usize = 2;
 /// Requests that wait for a thread.
 const WAITING_MAX: usize = 32;

@@ -1,6 +1,6 @@
-//! The figures of the last second, for all who look at the page together, and those of the last minutes.
+//! The figures of the last second, made once for all viewers of the page, and those of the last minutes.
 //!
-//! Counters are read at most once a second, and only while somebody looks, so that a server with many clients does not
+//! Counters are read at most once a second, and only while the page is open somewhere, so that a server with many clients does not
 //! count them for each. `taken` is locked by the thread that reads the counters, for as long as that takes; others give
 //! what was `shown` last, which is locked for a copy.
 

@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 /// Longest body of a request: a key and a value.
 const BODY_BYTES_MAX: usize = 16 << 10;
-/// Nothing comes from elsewhere, nothing is inline, nobody may show the page in a frame of his.
+/// Nothing is loaded from elsewhere, nothing is inline, and no other page may show this one in a frame.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
@@ -163,7 +163,7 @@ struct Change {
 #[derive(Serialize)]
 struct SettingAccess {
     version: u32,
-    /// Somebody can have the token.
+    /// There is a token.
     has_token: bool,
     /// The page is served over TLS too.
     has_tls: bool,
@@ -210,8 +210,8 @@ async fn set(
 }
 
 impl Site {
-    /// Whether somebody who sends this token, this way, may change settings. A token that came so that others could read it
-    /// is replaced by a new one, which they do not have.
+    /// Whether a request with this token, sent this way, may change settings. A token that others could read on its way is
+    /// replaced by a new one.
     fn permits(&self, peer: Peer, given: &str) -> Result<(), (StatusCode, String)> {
         let token = self.token.as_deref();
         if !peer.is_private() {

@@ -1,4 +1,4 @@
-//! The HTTP end against good, silent and wrong clients, and the page's files.
+//! The HTTP server with correct, silent and incorrect clients; the page's files.
 
 use super::places::CONNECTIONS_MAX;
 use super::{HttpConfig, HttpServer, Token};

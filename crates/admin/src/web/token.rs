@@ -1,4 +1,4 @@
-//! The token that lets who has it change settings on the web page: 128 random bits in hexadecimal, kept in memory only.
+//! The token by which settings can be changed on the web page: 128 random bits in hexadecimal, kept in memory only.
 //!
 //! The lock guards the text; it is held to compare, copy or replace it.
 
@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The token in force. An empty one is nobody's.
+/// The token in force. An empty one is never accepted.
 #[derive(Debug)]
 pub struct Token(Mutex<String>);
 

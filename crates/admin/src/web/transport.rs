@@ -1,9 +1,9 @@
 //! What a connection speaks: TLS if the server has a certificate and the first byte begins a TLS handshake, otherwise HTTP in the
-//! clear. So the same address serves browsers with https, and who scrapes without.
+//! clear. So one address serves browsers over https and scrapers without TLS.
 //!
 //! A handshake is bounded in its time; what it keeps, by rustls: one message of 64 KiB, and by the number of connections. All of
-//! them together begin no more than one each [`HANDSHAKE_PAUSE`], so that whoever begins very many uses a small part of a
-//! processor, and delays others by less than a second.
+//! them together begin no more than one each [`HANDSHAKE_PAUSE`], so that a client that begins very many uses a small part of
+//! a processor, and delays others by less than a second.
 
 use hyper_util::rt::TokioIo;
 use std::io;
@@ -41,7 +41,7 @@ pub struct HttpCounts {
     pub refused_changes: AtomicU64,
 }
 
-/// One more.
+/// Counts one more.
 pub fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Relaxed);
 }

@@ -6,7 +6,7 @@
 //! known then whether the client has seen the sequence ID; the next callback on the slot finds out: if that sequence ID
 //! was used, it is sent again with the following one.
 //!
-//! No lock: whoever owns a [`BackChannel`] guards it. `C` is the connection.
+//! No lock: the owner of a [`BackChannel`] guards it. `C` is the connection.
 //!
 //! Invariants: a busy slot belongs to one [`BackCall`]; a call is sent over no connection twice with one sequence ID.
 

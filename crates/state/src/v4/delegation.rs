@@ -195,7 +195,7 @@ impl V4State {
             return Err(NotDelegated::Contention);
         }
         let delegations = delegated.map_or(&[][..], |file| &file.delegations);
-        // also if it takes long: whoever wants to change the file waits for this one alone
+        // also if it takes long: a change of the file waits for this one alone
         if delegations.iter().any(|other| other.recalled_for_ms(now).is_some()) {
             return Err(NotDelegated::Contention);
         }
@@ -254,7 +254,7 @@ impl V4State {
     ) -> Result<Arc<Delegation>, NotDelegated> {
         let new = Delegation::new(self.other(), kind, (*file, handle), &session.client, now);
         let new = Arc::new(new);
-        // found by its stateid before it is the client's: whoever ends the client ends it
+        // found by its stateid before it is the client's: ending the client ends it
         self.entries.pin().insert(key_of(&new.other), Entry::Delegation(Arc::clone(&new)));
         let most = self.limits.delegations_per_client;
         if session.client.add_delegation(new.other, most).is_err() {

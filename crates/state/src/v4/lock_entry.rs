@@ -19,7 +19,7 @@ pub(super) struct LockState {
     pub(super) client: Arc<Client>,
     pub(super) host: HostId,
     pub(super) owner: Box<[u8]>,
-    /// The owner with the numbers of his requests; of a client of version 4.0 only.
+    /// The owner with the numbers of its requests; of a client of version 4.0 only.
     pub(super) locker: Option<Arc<Owner>>,
     /// Not 0 once it is no more.
     pub(super) ended: AtomicUsize,

@@ -29,7 +29,7 @@ pub(super) struct Open {
     pub(super) user: Principal,
     /// Not 0 if another user has opened it as the same owner.
     pub(super) several_users: AtomicUsize,
-    /// The owner with the numbers of his requests; of a client of version 4.0 only.
+    /// The owner with the numbers of its requests; of a client of version 4.0 only.
     pub(super) opener: Option<Arc<Owner>>,
     /// Access and deny bits, and [`ENDED`].
     pub(super) mode: AtomicUsize,

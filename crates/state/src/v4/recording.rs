@@ -113,7 +113,7 @@ impl V4State {
 
     /// Notes that the records of clients are to be taken back that have had nothing since the last call. To be called now
     /// and then: often enough that a restart waits for few idle clients, and so seldom that one that opens a file now and
-    /// then is not recorded anew for each.
+    /// then is not recorded again for each.
     pub fn sweep_idle(&self) {
         let clients: Vec<_> = acquire(&self.clients).all().map(Arc::clone).collect();
         for client in clients {

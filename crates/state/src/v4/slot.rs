@@ -118,7 +118,7 @@ impl Slot {
     fn take(&self, seen: u64, number: u32, request: u64) -> Begin {
         match self.word.compare_exchange(seen, word(number, RUNS), AcqRel, Acquire) {
             Ok(_) => {
-                // released, so that whoever sees it sees that the word is another
+                // released, so that a thread that sees it also sees that the word has changed
                 self.request.store(request, Release);
                 Begin::Run
             }
