@@ -20,7 +20,9 @@ use std::sync::Mutex;
 use tls::Session;
 
 thread_local! {
-    /// Records on their way in or out.
+    /// Records on their way in. It keeps its length: what lengthens it is filled with zeros first.
+    static RECEIVED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+    /// Records on their way out.
     static RECORDS: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
     /// Bytes of several replies that share records.
     static GATHERED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
@@ -158,7 +160,7 @@ impl State {
         if self.peer_closed {
             return Ok(Arrived { len: 0, more: false });
         }
-        RECORDS.with_borrow_mut(|records| {
+        RECEIVED.with_borrow_mut(|records| {
             let room = plain.len().min(RECEIVE_BYTES);
             if records.len() < room {
                 records.resize(room, 0);
