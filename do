@@ -112,11 +112,13 @@ release() {
 # For containers: no shared libraries, names resolved by files and DNS.
 static_bytes_max=12000000
 static() {
-  local target
+  local target fold=
   target=$(uname -m)-unknown-linux-gnu
+  # functions of the same instructions become one, by LLVM's linker, which Rust uses for this processor only
+  [ "$(uname -m)" != x86_64 ] || fold=,--icf=all
   toolchain
   # addresses that are corrected at the start in the short form, which takes a tenth of the room
-  static_flags='-C target-feature=+crt-static -C link-arg=-Wl,-z,pack-relative-relocs' released --target "$target"
+  static_flags='-C target-feature=+crt-static -C link-arg=-Wl,-z,pack-relative-relocs'$fold released --target "$target"
   split "$root/target/package/$target/release/bowline" "$root/target/dist/static"
   local bytes
   bytes=$(stat -c %s target/dist/static/bowline)
