@@ -24,8 +24,8 @@ pub enum Cancelled {
 impl FileState {
     /// Takes bytes from an owner, also of a request of the owner's that is being decided: the client sent UNLOCK after LOCK.
     pub fn unlock(&mut self, cx: &mut Cx<'_>, who: &Who<'_>, range: ByteRange) -> Plan {
-        let full = self.ranges.len() >= cx.limits.ranges_per_file || !cx.may_split(who);
-        if full && self.ranges.splits(who, range) {
+        let is_full = || self.ranges.len() >= cx.limits.ranges_per_file || !cx.may_split(who);
+        if self.ranges.splits(who, range) && is_full() {
             return Plan::NoRoom;
         }
         let takes = self.pending.iter_mut().filter_map(|pending| pending.take.as_mut());
