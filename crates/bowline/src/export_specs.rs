@@ -403,7 +403,7 @@ mod tests {
                 seen.push(option.name);
             }
         }
-        assert_eq!(seen.len(), 25, "{seen:?}");
+        assert_eq!(seen.len(), 26, "{seen:?}");
     }
 
     #[test]

@@ -118,6 +118,7 @@ fn cx<'c>(cred: &'c SquashedCred<'static>) -> Cx<'c> {
         blocking: &IgnoreBlocking,
         durability: Durability::Async,
         right: Right::Check,
+        attr_cache_ms: 0,
     }
 }
 

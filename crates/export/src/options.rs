@@ -49,6 +49,9 @@ pub struct Options {
     pub nohide: bool,
     /// Whether version 4 refuses names that are not UTF-8 (`utf8=strict`).
     pub utf8_names: bool,
+    /// How old attributes and names may be that the server has read before, in ms; 0, the default, is not at all
+    /// (`attr-cache=`).
+    pub attr_cache_ms: u32,
     /// Which delegations clients of version 4 get, if not those of the setting (`delegations=`).
     pub delegations: Option<Delegate>,
     /// The accepted security flavours of calls (`sec=`).
@@ -77,6 +80,7 @@ impl Default for Options {
             crossmnt: false,
             nohide: false,
             utf8_names: false,
+            attr_cache_ms: 0,
             delegations: None,
             flavors: FlavorList::DEFAULT,
             rule_flavors: None,
@@ -125,6 +129,9 @@ impl Options {
             if is_set {
                 words.push(word.to_owned());
             }
+        }
+        if self.attr_cache_ms > 0 {
+            words.push(format!("attr-cache={}", self.attr_cache_ms));
         }
         if let Some(delegations) = self.delegations {
             words.push(format!("delegations={delegations}"));

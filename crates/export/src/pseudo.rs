@@ -381,7 +381,13 @@ mod tests {
 
     fn cx() -> Cx<'static> {
         let cred = Cred { uid: 1, gid: 1, groups: &[] };
-        Cx { cred, blocking: &IgnoreBlocking, durability: Durability::Sync, right: Right::Check }
+        Cx {
+            cred,
+            blocking: &IgnoreBlocking,
+            durability: Durability::Sync,
+            right: Right::Check,
+            attr_cache_ms: 0,
+        }
     }
 
     fn names(tree: &Tree, dir: &Fid, cookie: u64) -> Vec<Vec<u8>> {

@@ -500,6 +500,7 @@ impl<'c> Object<'c> {
             blocking: &self.blocking,
             durability: self.options.durability,
             right: self.right,
+            attr_cache_ms: self.options.attr_cache_ms,
         }
     }
 

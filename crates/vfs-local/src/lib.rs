@@ -29,6 +29,7 @@ mod object;
 mod ops;
 mod write_verifier;
 
+pub use cache::attr_cache::AttrCacheCounts;
 pub use cache::open_files::OpenFiles;
 pub use fs::{LocalFs, LocalOptions, Naming, OpenError};
 pub use identity::acts_as_callers;

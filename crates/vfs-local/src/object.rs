@@ -1,6 +1,7 @@
 //! How an operation reaches an object: from the cache of open files, or opened by its file id.
 
 use crate::attr::{convert, file_type};
+use crate::cache::attr_cache::{AttrCopy, AttrTable, CopyNumber, MaxAge};
 use crate::cache::change_attr::{ChangeSource, counted, ctime_ns};
 use crate::cache::change_counter::ChangeState;
 use crate::cache::key::Key;
@@ -39,13 +40,49 @@ impl LocalFs {
         fid: &Fid,
         work: impl Fn(&Arc<OpenFile>, Attr) -> Result<T>,
     ) -> Result<T> {
+        self.with_attr(cx, fid, |file| self.stat(file), work)
+    }
+
+    /// The same, with attributes that may be as old as the caller's export allows.
+    #[inline]
+    pub(crate) fn with_recent<T>(
+        &self,
+        cx: &Cx<'_>,
+        fid: &Fid,
+        work: impl Fn(&Arc<OpenFile>, Attr) -> Result<T>,
+    ) -> Result<T> {
+        if cx.attr_cache_ms == 0 {
+            return self.with(cx, fid, work);
+        }
+        self.with_copied(cx, fid, work)
+    }
+
+    /// Apart from the way without copies, which it would make longer.
+    #[inline(never)]
+    fn with_copied<T>(
+        &self,
+        cx: &Cx<'_>,
+        fid: &Fid,
+        work: impl Fn(&Arc<OpenFile>, Attr) -> Result<T>,
+    ) -> Result<T> {
+        self.with_attr(cx, fid, |file| self.recent(cx, file).map(|(attr, _)| attr), work)
+    }
+
+    #[inline(always)]
+    fn with_attr<T>(
+        &self,
+        cx: &Cx<'_>,
+        fid: &Fid,
+        attr: impl Fn(&OpenFile) -> Result<Attr>,
+        work: impl Fn(&Arc<OpenFile>, Attr) -> Result<T>,
+    ) -> Result<T> {
         let cached = self.files.with(&self.warm_key(fid), |file| {
-            let attr = self.stat(file)?;
+            let attr = attr(file)?;
             work(file, attr)
         });
         let result = cached.unwrap_or_else(|| {
             let file = self.open_object(cx, fid)?;
-            let attr = self.stat(&file)?;
+            let attr = attr(&file)?;
             work(&file, attr)
         });
         if matches!(result, Err(Status::Stale)) {
@@ -61,8 +98,8 @@ impl LocalFs {
 
     /// An object that the call is going to change, kept open, with its attributes before that.
     #[inline]
-    pub(crate) fn begin_change(&self, cx: &Cx<'_>, fid: &Fid) -> Result<(OngoingChange, Attr)> {
-        let changing = OngoingChange::begin(self.opened(cx, fid)?);
+    pub(crate) fn begin_change(&self, cx: &Cx<'_>, fid: &Fid) -> Result<(OngoingChange<'_>, Attr)> {
+        let changing = OngoingChange::begin(self.opened(cx, fid)?, &self.files.attrs);
         let before = self.stat_before(&changing);
         if matches!(before, Err(Status::Stale)) {
             self.files.remove(&self.key(fid));
@@ -96,16 +133,16 @@ impl LocalFs {
     }
 
     /// Attributes before a change that has begun.
-    fn stat_before(&self, change: &OngoingChange) -> Result<Attr> {
+    fn stat_before(&self, change: &OngoingChange<'_>) -> Result<Attr> {
         let stat = sys::stat::basic_of_fd(change.path()).map_err(errno::from)?;
         check_alive(&stat, change)?;
         let before = || change.changes().count().wrapping_sub(1);
         Ok(convert(&stat, self.change_attr(&stat, before)))
     }
 
-    /// A directory to keep open.
+    /// A directory to keep open, with attributes that may be as old as the caller's export allows.
     pub(crate) fn hold_dir(&self, cx: &Cx<'_>, fid: &Fid) -> Result<(Arc<OpenFile>, Attr)> {
-        self.with(cx, fid, |file, attr| match attr.ftype {
+        self.with_recent(cx, fid, |file, attr| match attr.ftype {
             vfs::FileType::Directory => Ok((Arc::clone(file), attr)),
             _ => Err(Status::NotDir),
         })
@@ -113,8 +150,74 @@ impl LocalFs {
 
     /// Attributes of an open object that still has a name or is kept, but for the time of creation.
     pub(crate) fn stat(&self, file: &OpenFile) -> Result<Attr> {
+        if let Some(copies) = self.files.attrs.in_use() {
+            return self.stat_beside(copies, file);
+        }
         let stat = sys::stat::basic_of_fd(file.path()).map_err(errno::from)?;
         self.attr_if_alive(&stat, file)
+    }
+
+    /// The same where there are copies, which must not say something older.
+    #[inline(never)]
+    fn stat_beside(&self, copies: &AttrTable, file: &OpenFile) -> Result<Attr> {
+        let stat = sys::stat::basic_of_fd(file.path()).map_err(errno::from)?;
+        copies.saw(&stat);
+        self.attr_if_alive(&stat, file)
+    }
+
+    /// The same, which may be as old as the caller's export allows; and the number of the copy that there is of them.
+    #[inline(always)]
+    pub(crate) fn recent(
+        &self,
+        cx: &Cx<'_>,
+        file: &OpenFile,
+    ) -> Result<(Attr, Option<CopyNumber>)> {
+        if cx.attr_cache_ms == 0 {
+            return Ok((self.stat(file)?, None));
+        }
+        self.copied(file, MaxAge::now(cx.attr_cache_ms))
+    }
+
+    /// Attributes of an open object by the copy that there is, or as they are now and copied.
+    #[inline(never)]
+    pub(crate) fn copied(
+        &self,
+        file: &OpenFile,
+        age: MaxAge,
+    ) -> Result<(Attr, Option<CopyNumber>)> {
+        let copies = self.files.attrs.table();
+        if let Some(copy) = copies.find_born(file.id(), file.birth(), age) {
+            copies.count(1, 0);
+            return Ok((self.attr_of_copy(&copy, || file.changes().count()), Some(copy.number)));
+        }
+        let fill = copies.begin(file.id(), age);
+        let stat = sys::stat::basic_of_fd(file.path()).map_err(errno::from)?;
+        copies.count(0, 1);
+        let stat = Stat { btime: file.birth(), ..stat };
+        let number = fill.store(&stat, self.is_settled(&stat), None);
+        Ok((self.attr_if_alive(&stat, file)?, number))
+    }
+
+    /// Attributes by a copy; `count` is that of the object's changes.
+    pub(crate) fn attr_of_copy(&self, copy: &AttrCopy, count: impl FnOnce() -> u64) -> Attr {
+        let (sec, nsec) = copy.stat.ctime;
+        let change = match self.change_source {
+            ChangeSource::Ctime => ctime_ns(Time { sec, nsec }),
+            ChangeSource::CountedCtime => counted(Time { sec, nsec }, count(), copy.settled),
+        };
+        convert(&copy.stat, change)
+    }
+
+    /// The number of an object's changes, if it is open in the cache.
+    pub(crate) fn change_count(&self, fid: &Fid) -> u64 {
+        self.files.with(&self.key(fid), |file| file.changes().count()).unwrap_or(0)
+    }
+
+    /// Whether a copy of attributes that were read now may say that its ctime is settled.
+    pub(crate) fn is_settled(&self, stat: &Stat) -> bool {
+        let (sec, nsec) = stat.ctime;
+        self.change_source == ChangeSource::CountedCtime
+            && self.files.is_settled(Time { sec, nsec })
     }
 
     /// Attributes after a change, for weak cache consistency; absent if they cannot be had.
@@ -141,8 +244,7 @@ impl LocalFs {
 
     /// Attributes of an object that may be open in the cache.
     pub(crate) fn attr_by_fid(&self, stat: &Stat, fid: &Fid) -> Attr {
-        let count = || self.files.with(&self.key(fid), |file| file.changes().count());
-        convert(stat, self.change_attr(stat, || count().unwrap_or(0)))
+        convert(stat, self.change_attr(stat, || self.change_count(fid)))
     }
 
     fn change_attr(&self, stat: &Stat, count: impl FnOnce() -> u64) -> u64 {
@@ -155,7 +257,7 @@ impl LocalFs {
     }
 
     /// An object around a change, which has just been made.
-    pub(crate) fn wcc_data(&self, change: &OngoingChange, before: &Attr) -> Change {
+    pub(crate) fn wcc_data(&self, change: &OngoingChange<'_>, before: &Attr) -> Change {
         change.end();
         self.wcc_data_since(change, before, change.since())
     }

@@ -119,6 +119,9 @@ pub struct Cx<'a> {
     pub durability: Durability,
     /// The basis of the right to data.
     pub right: Right,
+    /// How old the attributes and names of an answer may be that a backend has read before, in ms (`attr-cache`); 0: they
+    /// are those of the moment. Changes by other calls are in them in any case.
+    pub attr_cache_ms: u32,
 }
 
 /// The optional attributes of a result.

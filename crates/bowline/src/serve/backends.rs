@@ -65,6 +65,11 @@ impl Backends {
         self.open.close_all();
     }
 
+    /// The cache of open files.
+    pub fn open_files(&self) -> Arc<OpenFiles> {
+        Arc::clone(&self.open)
+    }
+
     /// The descriptors that open files share with connections.
     pub fn descriptors(&self) -> Arc<DescriptorBudget> {
         Arc::clone(&self.descriptors)

@@ -64,6 +64,7 @@ pub fn text(sources: &Sources<'_>, format: Format) -> String {
     locks(&mut out, sources.parts);
     delegations(&mut out, sources.parts);
     copies(&mut out, sources.parts);
+    kept_attributes(&mut out, sources.parts);
     kerberos(&mut out, sources.parts);
     out.family("audit_lost", Kind::Counter, "Records of the setting audit that were not written.");
     out.counter("audit_lost", &[], sources.parts.audit.lost());
@@ -424,6 +425,25 @@ fn copies(out: &mut Exposition, parts: &ServerParts) {
         ),
         ("async_copies_refused", "Copies for which there was no room to go on.", counts.refused),
         ("async_copied_bytes", "Bytes that these have copied.", counts.bytes),
+    ] {
+        out.family(name, Kind::Counter, help);
+        out.counter(name, &[], value);
+    }
+}
+
+fn kept_attributes(out: &mut Exposition, parts: &ServerParts) {
+    let counts = parts.open_files.attr_cache_counts();
+    for (name, help, value) in [
+        (
+            "attr_cache_hits",
+            "Attributes answered from those read before (attr-cache).",
+            counts.hits,
+        ),
+        (
+            "attr_cache_misses",
+            "Attributes that were read although the export allows older ones (attr-cache).",
+            counts.misses,
+        ),
     ] {
         out.family(name, Kind::Counter, help);
         out.counter(name, &[], value);

@@ -19,6 +19,7 @@ use nfs::nsm::{Nsm, NsmMode};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 use svc::{MemoryLimit, OutboundCalls, Server, SettingError, UdpSockets};
+use vfs_local::OpenFiles;
 
 /// Notes about a new value that was applied, or why it was not.
 pub type Applied = Result<Vec<String>, String>;
@@ -27,6 +28,8 @@ pub type Applied = Result<Vec<String>, String>;
 pub struct ServerParts {
     /// The exports in force.
     pub exports: Arc<Exports>,
+    /// The open files of all exports, and what is kept of them.
+    pub open_files: Arc<OpenFiles>,
     /// The NFS programs, with their live settings.
     pub nfs: Arc<Nfs>,
     /// The record of removes, renames and changed attributes.

@@ -111,6 +111,7 @@ pub fn start(config: &ServeConfig, options: ServeOptions) -> anyhow::Result<Runn
     let audit = AuditLog::start(&nfs, &config.values).map_err(anyhow::Error::msg)?;
     let parts = ServerParts {
         exports,
+        open_files: backends.open_files(),
         nfs,
         audit,
         nlm,

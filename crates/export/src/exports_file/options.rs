@@ -162,10 +162,12 @@ const TREE: &str = "filehandles are authenticated, and not checked against the t
                     export remains accessible through its filehandle";
 const GATHERED: &str = "writes are gathered by the page cache";
 const LOCATIONS: &str = "PATH@HOST[+HOST]...[:PATH@HOST[+HOST]...]...";
+/// The most of `attr-cache`: later, changes by programs of this machine would pass for lost.
+const ATTR_CACHE_MAX_MS: u32 = 60_000;
 const ONLY: &str = "the only behaviour of this version";
 
 /// All options.
-pub const EXPORT_OPTIONS: [ExportOption; 44] = [
+pub const EXPORT_OPTIONS: [ExportOption; 45] = [
     access("ro", "Read-only; the default", |access| access.read_only = true),
     access("rw", "Clients may read and write", |access| access.read_only = false),
     switch("sync", "Replies are sent after changes are on disk; the default", |set| {
@@ -293,6 +295,23 @@ pub const EXPORT_OPTIONS: [ExportOption; 44] = [
         "Minimum send buffer of connections that use the export",
         |set, value| {
             set.options.buffers.send = buffer(value)?;
+            Ok(None)
+        },
+    ),
+    valued(
+        ("attr-cache", "MILLISECONDS"),
+        "The server may answer GETATTR, ACCESS, LOOKUP and the entries of READDIR with attributes and names that it has read \
+         up to so many milliseconds before, at most 60000, without asking the file system again. Changes by NFS clients, \
+         of all versions, are seen at once. Changes by programs of this machine, or by another server of the same file \
+         system, are seen so much later, also by clients that open a file after such a program has closed it, and \
+         permissions that were taken away there still hold so long: only for directories that nobody else changes. \
+         Times of access may be as old. READ, and the attributes that an OPEN of version 4 returns, are never old, and \
+         delegations hold. 0, the default, asks each time",
+        |set, value| {
+            let age_ms = std::str::from_utf8(value).ok().and_then(|text| text.parse::<u32>().ok());
+            set.options.attr_cache_ms = age_ms
+                .filter(|age_ms| *age_ms <= ATTR_CACHE_MAX_MS)
+                .ok_or_else(|| format!("write milliseconds, 0 to {ATTR_CACHE_MAX_MS}"))?;
             Ok(None)
         },
     ),

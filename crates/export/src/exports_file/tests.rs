@@ -88,6 +88,19 @@ fn every_option_of_the_table_is_parsed_as_documented() {
 }
 
 #[test]
+fn kept_attributes_have_an_age_in_milliseconds() {
+    for (written, age_ms) in [("0", 0), ("1", 1), ("60000", 60_000)] {
+        let parsed = parse(format!("/a *(attr-cache={written})\n").as_bytes());
+        assert_eq!(parsed.errors, [], "{written}");
+        assert_eq!(parsed.entries[0].rules[0].options.attr_cache_ms, age_ms);
+    }
+    for wrong in ["", "60001", "-1", "1s", "4294967296"] {
+        let parsed = parse(format!("/a *(attr-cache={wrong})\n").as_bytes());
+        assert!(parsed.errors[0].text.contains("0 to 60000"), "{wrong}: {:?}", parsed.errors);
+    }
+}
+
+#[test]
 fn certificate_options_require_a_client_by_address() {
     let parsed = parse(
         b"/a 10.0.0.0/8(ro) 10.0.0.0/8(rw,tls-name=a) 10.0.0.0/8(rw,tls-name=b) *(tls-name=a)\n",
@@ -432,6 +445,7 @@ fn any_options() -> impl Strategy<Value = Options> {
             crossmnt,
             nohide,
             utf8_names,
+            attr_cache_ms: ids.0 % 60_001,
             delegations: nohide.then_some(if acl { Delegate::Read } else { Delegate::Off }),
             flavors: parse(format!("/a *(sec={flavors})").as_bytes()).entries[0].rules[0]
                 .options

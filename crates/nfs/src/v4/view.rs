@@ -62,6 +62,7 @@ impl Nfs {
             blocking: &IgnoreBlocking,
             durability: Durability::Sync,
             right: Right::Check,
+            attr_cache_ms: 0,
         };
         let path = fid.and_then(|fid| export.backend.local_path(&cx, &fid));
         let path = path.map(|path| path.to_string_lossy().into_owned());

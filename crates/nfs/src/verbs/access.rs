@@ -7,6 +7,7 @@ use vfs::{AccessMask, Attr};
 ///
 /// # Errors
 /// [`vfs::Status::Stale`].
+#[inline]
 pub fn access(object: &Object<'_>, mask: AccessMask) -> vfs::Result<(AccessMask, Attr)> {
     let (granted, attr) = object.backend().access(&object.cx(), &object.fid, mask)?;
     Ok((granted & object.permitted(), attr))

@@ -134,8 +134,8 @@ struct Told {
 }
 
 impl Side {
-    fn new(backend: Arc<dyn vfs::Backend>, user: (u32, u32)) -> Self {
-        let mut server = Dispatched::over(backend);
+    fn new(backend: Arc<dyn vfs::Backend>, user: (u32, u32), attr_cache_ms: u32) -> Self {
+        let mut server = Dispatched::over_with_kept_attributes(backend, attr_cache_ms);
         server.user = user;
         let handles = vec![server.root.clone()];
         Self { server, handles }
@@ -370,7 +370,7 @@ fn merged(status: u32) -> u32 {
     }
 }
 
-fn compare(ops: &[Op], user: (u32, u32), force_table: bool) {
+fn compare(ops: &[Op], user: (u32, u32), force_table: bool, attr_cache_ms: u32) {
     sys::open::clear_umask();
     let dir = tempfile::tempdir_in("/dev/shm").unwrap();
     let served = dir.path().join("root");
@@ -386,8 +386,8 @@ fn compare(ops: &[Op], user: (u32, u32), force_table: bool) {
     let files = Arc::new(OpenFiles::new(4096));
     let local = LocalFs::open(&served, &options, Arc::clone(&files)).unwrap();
     let options = MemOptions { owner: (own.uid, own.gid), mode: 0o777, ..MemOptions::default() };
-    let mut local = Side::new(Arc::new(local), user);
-    let mut mem = Side::new(Arc::new(MemFs::new(options)), user);
+    let mut local = Side::new(Arc::new(local), user, attr_cache_ms);
+    let mut mem = Side::new(Arc::new(MemFs::new(options)), user, 0);
     for (n, op) in ops.iter().enumerate() {
         if let Op::Rest = op {
             files.sweep(files.now_s().saturating_add(REST_S));
@@ -421,9 +421,11 @@ proptest! {
     fn replies_match_those_of_the_local_file_system(
         ops in proptest::collection::vec(op(), 1..60),
         table in any::<bool>(),
+        // kept for longer than the calls take
+        attr_cache_ms in prop_oneof![Just(0), Just(60_000)],
     ) {
         let own = sys::identity::own().unwrap();
-        compare(&ops, (own.uid, own.gid), table);
+        compare(&ops, (own.uid, own.gid), table, attr_cache_ms);
     }
 }
 
@@ -450,7 +452,7 @@ fn a_file_with_two_names_is_found_after_one_is_removed() {
         Op::Remove(0, b"d".to_vec()),
         Op::Getattr(1),
     ];
-    for table in [false, true] {
-        compare(&ops, (own.uid, own.gid), table);
+    for (table, attr_cache_ms) in [(false, 0), (true, 0), (false, 60_000), (true, 60_000)] {
+        compare(&ops, (own.uid, own.gid), table, attr_cache_ms);
     }
 }

@@ -39,15 +39,30 @@ impl Outbound for NoCalls {
 impl Dispatched {
     /// One export, changed at once rather than on disk; no reply is kept.
     pub fn over(backend: Arc<dyn Backend>) -> Self {
-        let options = export::Options { durability: Durability::Async, ..exports::RW };
+        Self::over_with_kept_attributes(backend, 0)
+    }
+
+    /// The same with `attr-cache`.
+    pub fn over_with_kept_attributes(backend: Arc<dyn Backend>, attr_cache_ms: u32) -> Self {
+        let options =
+            export::Options { durability: Durability::Async, attr_cache_ms, ..exports::RW };
         let settings = DispatchSettings { reply_cache_bytes: 0, ..DispatchSettings::default() };
         Self::with(backend, options, settings)
     }
 
     /// One export, changed on disk, and replies kept in so many bytes.
     pub fn keeping(reply_cache_bytes: usize, backend: Arc<dyn Backend>) -> Self {
+        Self::keeping_attributes(reply_cache_bytes, backend, 0)
+    }
+
+    /// The same with `attr-cache`.
+    pub fn keeping_attributes(
+        reply_cache_bytes: usize,
+        backend: Arc<dyn Backend>,
+        attr_cache_ms: u32,
+    ) -> Self {
         let settings = DispatchSettings { reply_cache_bytes, ..DispatchSettings::default() };
-        Self::with(backend, exports::RW, settings)
+        Self::with(backend, export::Options { attr_cache_ms, ..exports::RW }, settings)
     }
 
     fn with(

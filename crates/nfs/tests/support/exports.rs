@@ -22,6 +22,7 @@ pub const RW: Options = Options {
     crossmnt: false,
     nohide: false,
     utf8_names: false,
+    attr_cache_ms: 0,
     delegations: None,
     flavors: FlavorList::DEFAULT,
     rule_flavors: None,

@@ -3,9 +3,10 @@
 //! Layers, lowest first: [`key`], what an [`open_file`] consists of ([`change_counter`],
 //! [`change_attr`], [`group_sync`], [`unsynced_writes`], [`acl_cache`], its [`descriptors`] and who [closes](closers)
 //! them), the table of [`open_files`] with its
-//! [`name_cache`], [`kept_files`] and [`leases`], and [`ongoing_change`].
+//! [`name_cache`], [`attr_cache`], [`kept_files`] and [`leases`], and [`ongoing_change`].
 
 pub mod acl_cache;
+pub mod attr_cache;
 pub mod change_attr;
 pub mod change_counter;
 pub mod closers;

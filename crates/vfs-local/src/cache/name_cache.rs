@@ -62,6 +62,13 @@ pub struct BirthHash(u64);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tag(u64);
 
+impl Tag {
+    /// As a number.
+    pub const fn number(self) -> u64 {
+        self.0
+    }
+}
+
 /// Makes the keys of names in a directory, which it has hashed.
 #[derive(Clone)]
 pub struct NamesOf<'c>(FoldHasher<'c>);

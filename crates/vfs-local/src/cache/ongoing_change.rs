@@ -1,25 +1,27 @@
 //! A change of an object that is under way.
 
+use crate::cache::attr_cache::AttrCache;
 use crate::cache::change_counter::ChangeState;
 use crate::cache::open_file::OpenFile;
+use std::cell::Cell;
 use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use vfs::ChangeNumber;
 
 /// An object that is being changed, held open. It has begun before the object was asked what it is, and ends
-/// when this is dropped.
-pub struct OngoingChange {
+/// when this is dropped; no copy of its attributes from before its end counts afterwards.
+pub struct OngoingChange<'c> {
     file: Arc<OpenFile>,
     since: ChangeState,
-    ended: AtomicBool,
+    /// Copies of attributes; `None` once it has ended.
+    attrs: Cell<Option<&'c AttrCache>>,
 }
 
-impl OngoingChange {
+impl<'c> OngoingChange<'c> {
     /// Begins a change.
-    pub fn begin(file: Arc<OpenFile>) -> Self {
+    pub fn begin(file: Arc<OpenFile>, attrs: &'c AttrCache) -> Self {
         let since = file.changes().begin();
-        Self { file, since, ended: AtomicBool::new(false) }
+        Self { file, since, attrs: Cell::new(Some(attrs)) }
     }
 
     /// Which of the object's changes this is. An entry that takes this one's place in the cache is somewhere else in
@@ -30,8 +32,11 @@ impl OngoingChange {
 
     /// The change has been made; once.
     pub fn end(&self) {
-        if !self.ended.swap(true, Relaxed) {
+        if let Some(attrs) = self.attrs.take() {
             self.file.changes().end();
+            if let Some(table) = attrs.in_use() {
+                table.changed(self.file.id());
+            }
         }
     }
 
@@ -41,7 +46,7 @@ impl OngoingChange {
     }
 }
 
-impl Deref for OngoingChange {
+impl Deref for OngoingChange<'_> {
     type Target = OpenFile;
 
     fn deref(&self) -> &OpenFile {
@@ -49,7 +54,7 @@ impl Deref for OngoingChange {
     }
 }
 
-impl Drop for OngoingChange {
+impl Drop for OngoingChange<'_> {
     fn drop(&mut self) {
         self.end();
     }
@@ -58,6 +63,7 @@ impl Drop for OngoingChange {
 #[cfg(test)]
 mod tests {
     use super::OngoingChange;
+    use crate::cache::attr_cache::AttrCache;
     use crate::cache::open_file::OpenFile;
     use std::os::fd::AsFd;
     use std::sync::Arc;
@@ -67,8 +73,9 @@ mod tests {
         let fd = sys::open::open_path("/".as_ref()).unwrap();
         let stat = sys::stat::of_fd(fd.as_fd()).unwrap();
         let file = Arc::new(OpenFile::new(fd, &stat));
-        let begin = || OngoingChange::begin(Arc::clone(&file));
-        let alone = |change: &OngoingChange| file.changes().unchanged_since(&change.since);
+        let attrs = AttrCache::new(2);
+        let begin = || OngoingChange::begin(Arc::clone(&file), &attrs);
+        let alone = |change: &OngoingChange<'_>| file.changes().unchanged_since(&change.since);
 
         let first = begin();
         assert!(alone(&first));

@@ -201,7 +201,7 @@ fn existing(dir_change: &DirChange<'_>, name: Name<'_>) -> Result<Node> {
     check(local, cx, file, before, Permission::EXEC)?;
     local.identity.act_as_caller_or_server(&cx.cred).map_err(errno::from)?;
     let tag = local.files.names().tag(&local.key(dir), name.bytes());
-    if let Some(node) = lookup_hint(local, file.path(), name.bytes(), tag)? {
+    if let Some(node) = lookup_hint(local, file.path(), (name.bytes(), tag), None)? {
         return Ok(node);
     }
     local.identity.act_as_server().map_err(errno::from)?;

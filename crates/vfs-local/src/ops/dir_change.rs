@@ -21,7 +21,7 @@ pub struct DirChange<'p> {
     pub local: &'p LocalFs,
     pub cx: &'p Cx<'p>,
     pub dir: &'p Fid,
-    pub file: OngoingChange,
+    pub file: OngoingChange<'p>,
     pub before: Attr,
 }
 

@@ -1,6 +1,7 @@
 //! The entry of a name: from the cache of names if it is known there, and stored in the caches once
 //! it was opened.
 
+use crate::cache::attr_cache::{AttrTable, CopyNumber, MaxAge};
 use crate::cache::name_cache::{NameHint, Tag};
 use crate::cache::open_file::OpenFile;
 use crate::errno;
@@ -11,10 +12,36 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use sys::open::{How, open_covered, open_entry};
 use sys::stat::Stat;
-use vfs::{Fid, Node, Result, Status};
+use vfs::{Cx, Fid, Node, Result, Status};
 
-/// The object of a hint, verified by one system call; `None` if there is no hint or the name refers
-/// to something else now.
+/// A directory whose attributes may be old, and are a copy's: what is found in it may be old as well.
+pub struct RecentDir<'c> {
+    copies: &'c AttrTable,
+    number: CopyNumber,
+    age: MaxAge,
+}
+
+impl<'c> RecentDir<'c> {
+    /// That of the copy with this number; `None` where attributes must not be old.
+    #[inline]
+    pub fn new(local: &'c LocalFs, cx: &Cx<'_>, number: Option<CopyNumber>) -> Option<Self> {
+        let number = number?;
+        Some(Self { copies: local.files.attrs.table(), number, age: MaxAge::now(cx.attr_cache_ms) })
+    }
+
+    /// The node of an open object, if a copy of its attributes says that this name led to it.
+    fn find(&self, local: &LocalFs, tag: Tag, fid: &Fid, file: &OpenFile) -> Option<Node> {
+        let copy = self.copies.find_born(file.id(), file.birth(), self.age)?;
+        if !copy.has_name(tag, self.number) {
+            return None;
+        }
+        self.copies.count(1, 0);
+        Some(Node { fid: *fid, attr: local.attr_of_copy(&copy, || file.changes().count()) })
+    }
+}
+
+/// The object of a hint, verified by one system call, or by the copies of attributes that may be old (`recent`); `None` if
+/// there is no hint or the name refers to something else now.
 ///
 /// The object is held open from before the call until its result was compared, so its inode number
 /// cannot be reused in between. A mount point is recognised as one, or by its device.
@@ -24,8 +51,8 @@ use vfs::{Fid, Node, Result, Status};
 pub fn lookup_hint(
     local: &LocalFs,
     dir: BorrowedFd<'_>,
-    name: &[u8],
-    tag: Tag,
+    (name, tag): (&[u8], Tag),
+    recent: Option<&RecentDir<'_>>,
 ) -> Result<Option<Node>> {
     let now_s = local.files.now_s();
     let names = local.files.names();
@@ -42,8 +69,16 @@ pub fn lookup_hint(
         },
         Some(NameHint::Object(fid, _)) => {
             let looked = local.files.with(&local.warm_key(&fid), |file| {
+                if let Some(found) = recent.and_then(|dir| dir.find(local, tag, &fid, file)) {
+                    return Some(found);
+                }
+                let fill = recent.map(|dir| (dir, dir.copies.begin(file.id(), dir.age)));
                 let stat = sys::stat::of_name(dir, name).ok()?;
                 let same = file.is(&stat) && !stat.mount_root && stat.nlink > 0;
+                if let (Some((dir, fill)), true) = (fill, same) {
+                    dir.copies.count(0, 1);
+                    fill.store(&stat, local.is_settled(&stat), Some((tag, dir.number)));
+                }
                 same.then(|| Node { fid, attr: local.attr_of(&stat, file) })
             });
             Ok(looked.flatten())

@@ -95,9 +95,13 @@ impl LocalFs {
     ) -> Result<Option<Kept>> {
         let taken = self.files.leases.take((self.key(fid), fd), kind, &self.closing, on_break);
         let lease: Option<HeldLease> = taken.map_err(|error| lease_status(&error))?;
+        let (file, attr) = self.hold(cx, fid)?;
+        // attributes from before the lease would stay with the client for as long as it has the delegation
+        if let Some(copies) = self.files.attrs.in_use() {
+            copies.changed(file.id());
+        }
         // names that went before the watch began are told by nobody
-        let alone = self.hold(cx, fid)?.1.nlink > 0;
-        Ok(lease.filter(|_| alone).map(Kept::new))
+        Ok(lease.filter(|_| attr.nlink > 0).map(Kept::new))
     }
 }
 

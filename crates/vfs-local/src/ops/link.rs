@@ -28,6 +28,9 @@ pub fn link(
     }
     make(&dir_change, &file, name)?;
     file.changes().note();
+    if let Some(copies) = local.files.attrs.in_use() {
+        copies.changed(file.id());
+    }
     let change = dir_change.change();
     local.resolver.remember(dir, name.bytes(), fid)?;
     dir_change.sync()?;

@@ -2,7 +2,8 @@
 //!
 //! 1. *Hinted*: the name was looked up recently and its object is still open here. One `statx` of the
 //!    directory, for the right to search it, one of the name; if the name leads to the very object
-//!    that is open, that is the answer. See [`crate::cache::name_cache`] for why a hint cannot mislead.
+//!    that is open, that is the answer. See [`crate::cache::name_cache`] for why a hint cannot mislead. Where attributes may
+//!    be old (`attr-cache`), neither is needed if both have recent copies ([`crate::cache::attr_cache`]).
 //! 2. *Warm*: the entry is opened as a path as far as the kernel's caches reach, so that attributes
 //!    and id are one object's, and stays open for the calls that follow.
 //! 3. *Cold*: the same after other calls were let on, for a name that needs the disk.
@@ -13,7 +14,7 @@ use crate::errno;
 use crate::fs::LocalFs;
 use crate::naming::fid::fid_of;
 use crate::object::is_inside;
-use crate::ops::entry::{EntryFound, cache_entry, lookup_hint, open_or_covered};
+use crate::ops::entry::{EntryFound, RecentDir, cache_entry, lookup_hint, open_or_covered};
 use crate::ops::permission::check;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -86,12 +87,13 @@ fn warm(local: &LocalFs, cx: &Cx<'_>, dir: &Fid, name: &[u8]) -> Result<Option<F
     }
     let tag = local.files.names().tag(&local.key(dir), name);
     let looked = local.files.with(&local.warm_key(dir), |file: &Arc<OpenFile>| {
-        let attr = local.stat(file)?;
+        let (attr, copy) = local.recent(cx, file)?;
         if attr.ftype != FileType::Directory {
             return Err(Status::NotDir);
         }
         check(local, cx, file, &attr, Permission::EXEC)?;
-        if let Some(node) = lookup_hint(local, file.path(), name, tag)? {
+        let recent = RecentDir::new(local, cx, copy);
+        if let Some(node) = lookup_hint(local, file.path(), (name, tag), recent.as_ref())? {
             return Ok(Warm::Found(Found { node, dir: attr }));
         }
         match open_entry(file.path(), name, How::Path, true) {

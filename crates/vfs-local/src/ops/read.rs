@@ -145,6 +145,7 @@ mod tests {
             blocking: &IgnoreBlocking,
             durability: Durability::Async,
             right: Right::Check,
+            attr_cache_ms: 0,
         };
         let name = Component::Name(Name::new(name.as_bytes()).unwrap());
         let file = local.lookup(&cx, &local.root(), name).unwrap().node.fid;

@@ -116,6 +116,7 @@ mod tests {
         blocking: &IgnoreBlocking,
         durability: Durability::Async,
         right: Right::Check,
+        attr_cache_ms: 0,
     };
 
     #[test]

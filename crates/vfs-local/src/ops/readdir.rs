@@ -8,9 +8,11 @@
 //!
 //! Ids and attributes of entries cost one system call for an object that is known by this name (see
 //! [`crate::cache::name_cache`]), two for others, an open only if the results of those two are
-//! inconsistent.
+//! inconsistent. Where attributes may be old (`attr-cache`), those of a known object are taken from a recent copy; the names
+//! are always those of the moment.
 
 use crate::attr::convert;
+use crate::cache::attr_cache::{AttrTable, MaxAge};
 use crate::cache::change_attr::ctime_ns;
 use crate::cache::name_cache::{BirthHash, NameHint, NamesOf, Tag};
 use crate::cache::open_file::OpenFile;
@@ -19,6 +21,7 @@ use crate::fs::LocalFs;
 use crate::naming::fid::{fid_of, fid_of_entry};
 use crate::ops::entry::{EntryFound, lookup_hint, open_or_covered};
 use crate::ops::permission::check;
+use std::cell::Cell;
 use std::ops::ControlFlow;
 use std::os::fd::{AsFd, BorrowedFd};
 use sys::dirent::{BATCH, Entry, Room, list, seek};
@@ -64,11 +67,14 @@ pub fn readdir(
         nodes,
         change: args.want.has(Want::CHANGE),
         batch: batch(args.room),
+        recent: (nodes && cx.attr_cache_ms > 0).then(|| Recent::new(local, cx.attr_cache_ms)),
     };
-    let eof = lister.run(sink)?;
+    let eof = lister.run(sink);
+    drop(lister);
+    let eof = eof?;
     file.put_listing(listing);
     file.note_listed(now_s);
-    Ok(Listing { eof, dir: local.stat(&file)? })
+    Ok(Listing { eof, dir: local.recent(cx, &file)?.0 })
 }
 
 /// Bytes of the kernel's entries that are fetched at once for this many of READDIR's. Slightly more, so that
@@ -87,6 +93,32 @@ fn position(listing: BorrowedFd<'_>, cookie: u64) -> Result<()> {
     })
 }
 
+/// What a listing takes from copies of attributes, and counts at its end.
+struct Recent<'l> {
+    copies: &'l AttrTable,
+    age: MaxAge,
+    hits: Cell<u64>,
+    misses: Cell<u64>,
+}
+
+impl<'l> Recent<'l> {
+    fn new(local: &'l LocalFs, max_age_ms: u32) -> Self {
+        let copies = local.files.attrs.table();
+        Self {
+            copies,
+            age: MaxAge::now(max_age_ms),
+            hits: Cell::default(),
+            misses: Cell::default(),
+        }
+    }
+}
+
+impl Drop for Recent<'_> {
+    fn drop(&mut self) {
+        self.copies.count(self.hits.get(), self.misses.get());
+    }
+}
+
 /// One call's listing.
 struct Lister<'l> {
     local: &'l LocalFs,
@@ -101,6 +133,8 @@ struct Lister<'l> {
     /// Whether the change attribute is used.
     change: bool,
     batch: usize,
+    /// Where attributes may be old.
+    recent: Option<Recent<'l>>,
 }
 
 type Sink<'s> = &'s mut dyn FnMut(&DirEntry<'_>) -> ControlFlow<()>;
@@ -136,7 +170,12 @@ impl Lister<'_> {
             _ => {
                 let tag = self.names.tag(name);
                 let hint = self.local.files.names().find(tag, self.now_s);
-                if let Some(NameHint::Object(fid, Some(born))) = hint
+                if let (Some(recent), Some(NameHint::Object(fid, Some(born)))) =
+                    (&self.recent, hint)
+                    && let Some(node) = self.copied(recent, entry, (&fid, born))
+                {
+                    self.pass_node(&listed, &node, sink)
+                } else if let Some(NameHint::Object(fid, Some(born))) = hint
                     && let Some(stat) = self.stat_if_same(entry, &fid, born)
                 {
                     // made where it is passed on: a node is too long to be moved often
@@ -160,6 +199,30 @@ impl Lister<'_> {
             return sink(entry);
         }
         sink(&DirEntry { node: Some(node), ..*entry })
+    }
+
+    /// The node of an object that was seen by this name before, by a copy of its attributes; or by the name, and copied.
+    #[inline(never)]
+    fn copied(
+        &self,
+        recent: &Recent<'_>,
+        entry: &Entry<'_>,
+        (fid, born): (&Fid, BirthHash),
+    ) -> Option<Node> {
+        let id = (self.own.attr.fsid, entry.ino);
+        let names = self.local.files.names();
+        let count = || if self.change { self.local.change_count(fid) } else { 0 };
+        if let Some(copy) = recent.copies.find(id, recent.age)
+            && names.born(entry.ino, copy.stat.btime, fid) == Some(born)
+        {
+            recent.hits.set(recent.hits.get().wrapping_add(1));
+            return Some(Node { fid: *fid, attr: self.local.attr_of_copy(&copy, count) });
+        }
+        let fill = recent.copies.begin(id, recent.age);
+        let stat = self.stat_if_same(entry, fid, born)?;
+        recent.misses.set(recent.misses.get().wrapping_add(1));
+        fill.store(&stat, self.local.is_settled(&stat), None);
+        Some(Node { fid: *fid, attr: self.attr(&stat, fid) })
     }
 
     /// Attributes of an object that was seen by this name before and need not be open: the inode has the same birth
@@ -187,7 +250,7 @@ impl Lister<'_> {
     fn node(&self, entry: &Entry<'_>, tag: Tag, hint: Option<NameHint>) -> Result<Option<Node>> {
         let name = entry.name.to_bytes();
         if let Some(NameHint::Object(_, None)) = hint
-            && let Ok(Some(node)) = lookup_hint(self.local, self.file.path(), name, tag)
+            && let Ok(Some(node)) = lookup_hint(self.local, self.file.path(), (name, tag), None)
         {
             return Ok(Some(node));
         }

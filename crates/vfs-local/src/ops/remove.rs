@@ -3,7 +3,7 @@
 
 use crate::fs::LocalFs;
 use crate::ops::dir_change::DirChange;
-use crate::ops::victim::victim_at;
+use crate::ops::victim::{forget_copies, victim_at};
 use std::io;
 use sys::namespace;
 use vfs::{Change, Cx, Fid, Name, Result};
@@ -28,6 +28,7 @@ fn remove_entry(
     let victim = victim_at(dir_change, name.bytes())?;
     dir_change.as_caller(remove)?;
     let change = dir_change.change();
+    forget_copies(dir_change, &change, victim.as_ref());
     if let Some(victim) = victim {
         victim.removed(dir_change, name.bytes());
     }

@@ -4,7 +4,7 @@
 use crate::fs::LocalFs;
 use crate::naming::fid::fid_of;
 use crate::ops::dir_change::DirChange;
-use crate::ops::victim::victim_at;
+use crate::ops::victim::{forget_copies, victim_at};
 use std::os::fd::AsFd;
 use sys::namespace;
 use sys::open::{How, open_entry};
@@ -21,8 +21,10 @@ pub fn rename(
     // one directory is changed once
     let other = (from_dir != to_dir).then(|| DirChange::new(local, cx, from_dir)).transpose()?;
     let source = other.as_ref().unwrap_or(&target);
-    let moved = if local.resolver.uses_table() { victim_at(source, from.bytes())? } else { None };
-    let moved = moved.map(|moved| moved.fid);
+    let uses_table = local.resolver.uses_table();
+    let is_needed = uses_table || local.files.attrs.in_use().is_some();
+    let moving = if is_needed { victim_at(source, from.bytes())? } else { None };
+    let moved = moving.as_ref().filter(|_| uses_table).map(|moved| moved.fid);
     let replaced = victim_at(&target, to.bytes())?;
     // within one directory it is found by a search
     let expected = match moved {
@@ -40,6 +42,11 @@ pub fn rename(
     }
     renamed?;
     let mut changes = (source.change(), target.change());
+    forget_copies(source, &changes.0, moving.as_ref());
+    // or nothing had that name
+    if replaced.is_some() || changes.1.before.is_none() {
+        forget_copies(&target, &changes.1, replaced.as_ref());
+    }
     let mut nothing_done = other.is_none() && from.bytes() == to.bytes();
     match (moved, replaced) {
         // two names of one file: POSIX leaves both unchanged

@@ -41,8 +41,9 @@ pub fn setattr(
 /// # Errors
 /// The kernel's error.
 pub fn apply_and_sync(local: &LocalFs, cx: &Cx<'_>, fid: &Fid, set: &SetAttr) -> Result<()> {
-    let (file, attr) = local.hold(cx, fid)?;
-    apply_to(local, cx, fid, &file, &attr, set)?;
+    let (file, before) = local.begin_change(cx, fid)?;
+    apply_to(local, cx, fid, &file, &before, set)?;
+    file.end();
     sync_set(local, cx, &file, set)
 }
 
@@ -58,8 +59,8 @@ fn sync_set(local: &LocalFs, cx: &Cx<'_>, file: &OpenFile, set: &SetAttr) -> Res
 /// # Errors
 /// The kernel's error.
 pub fn apply(local: &LocalFs, cx: &Cx<'_>, fid: &Fid, set: &SetAttr) -> Result<()> {
-    let (file, attr) = local.hold(cx, fid)?;
-    apply_to(local, cx, fid, &file, &attr, set)
+    let (file, before) = local.begin_change(cx, fid)?;
+    apply_to(local, cx, fid, &file, &before, set)
 }
 
 /// The same on an object that is held open, with its attributes before.

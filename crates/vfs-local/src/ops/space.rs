@@ -160,6 +160,10 @@ impl Space for LocalFs {
         if to.cx.durability == Durability::Sync {
             file.unsynced().note_write();
         }
+        // it was read
+        if let Some(copies) = self.files.attrs.in_use() {
+            copies.changed(source.id());
+        }
         make_stable(self, &to.cx, &file, fd, Stability::Unstable)?;
         Ok(count as u64)
     }

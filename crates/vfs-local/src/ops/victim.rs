@@ -1,16 +1,19 @@
 //! The object of a name before it is removed or replaced ("victim", as in the kernel's fs/namei.c), so
-//! that its cached descriptors can be closed.
+//! that its cached descriptors can be closed, and copies of its attributes do not count any more. Where there are copies
+//! (`attr-cache`), the object must be certain: if the directory was changed by another call at the same time, it may be
+//! another one, and all copies are given up.
 
+use crate::cache::attr_cache::ObjectId;
 use crate::cache::name_cache::{NameHint, Tag};
 use crate::cache::open_file::OpenFile;
-use crate::errno::out_of_descriptors;
+use crate::errno::{out_of_descriptors, status};
 use crate::naming::fid::fid_of;
 use crate::ops::dir_change::DirChange;
 use crate::ops::entry::lookup_hint;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use sys::open::{How, open_entry};
-use vfs::{Fid, FileType, Result, Status};
+use vfs::{Change, Fid, FileType, Result, Status};
 
 /// A removed file that holds no more may be closed some milliseconds later.
 const SMALL_BYTES: u64 = 1 << 20;
@@ -41,11 +44,14 @@ enum Held {
 ///
 /// # Errors
 /// [`Status::Jukebox`] if there is no descriptor to open it by: a client may have it open, and it would be lost with its name.
+/// Where there are copies of attributes, the kernel's error if it is there and cannot be determined.
 pub fn victim_at(dir_change: &DirChange<'_>, name: &[u8]) -> Result<Option<Victim>> {
     let DirChange { local, cx, dir, file, .. } = dir_change;
     let tag = local.files.names().tag(&local.key(dir), name);
     let held = |fid: &Fid| local.files.with(&local.key(fid), Arc::clone);
+    let has_copies = local.files.attrs.in_use().is_some();
     if !local.resolver.uses_table()
+        && !has_copies
         && let Some(NameHint::Object(fid, _)) = local.files.names().find(tag, local.files.now_s())
         && let Some(held) = held(&fid)
     {
@@ -54,7 +60,7 @@ pub fn victim_at(dir_change: &DirChange<'_>, name: &[u8]) -> Result<Option<Victi
     if local.identity.act_as_caller_or_server(&cx.cred).is_err() {
         return Ok(None);
     }
-    if let Ok(Some(node)) = lookup_hint(local, file.path(), name, tag)
+    if let Ok(Some(node)) = lookup_hint(local, file.path(), (name, tag), None)
         && let Some(held) = held(&node.fid)
     {
         return Ok(Some(Victim { fid: node.fid, held: Held::Cached(held), tag }));
@@ -69,11 +75,33 @@ pub fn victim_at(dir_change: &DirChange<'_>, name: &[u8]) -> Result<Option<Victi
             Ok(fid.map(|fid| Victim { fid, held: Held::Opened(fd), tag }))
         }
         Err(error) if out_of_descriptors(&error) => Err(Status::Jukebox),
+        Err(error) if has_copies && status(&error) != Status::NoEnt => Err(status(&error)),
         Err(_) => Ok(None),
     }
 }
 
+/// After a change of names in a directory, which it is `around`: copies of the attributes of an object that has lost or got a name
+/// there do not count any more, and none does if that object is not certain.
+pub fn forget_copies(dir_change: &DirChange<'_>, around: &Change, object: Option<&Victim>) {
+    let Some(copies) = dir_change.local.files.attrs.in_use() else { return };
+    match object.and_then(Victim::object_id) {
+        Some(id) if around.before.is_some() => copies.changed(id),
+        Some(_) | None => copies.changed_unknown(),
+    }
+}
+
 impl Victim {
+    /// Device and inode number, if it is certain.
+    fn object_id(&self) -> Option<ObjectId> {
+        match &self.held {
+            Held::Cached(file) => Some(file.id()),
+            Held::Likely(_) => None,
+            Held::Opened(fd) => {
+                sys::stat::basic_of_fd(fd.as_fd()).ok().map(|stat| (stat.dev, stat.ino))
+            }
+        }
+    }
+
     /// Closes its descriptors. If another hard link is left, it is opened again when needed, by
     /// that name; else it is removed from the table, so that its id is stale without a search. Whether another hard
     /// link is left.

@@ -7,6 +7,10 @@ use vfs::conformance::{Capabilities, run};
 
 /// Runs the suite in fresh directories below `base`.
 fn suite(base: &str, options: &LocalOptions) {
+    suite_of(base, options, 0);
+}
+
+fn suite_of(base: &str, options: &LocalOptions, attr_cache_ms: u32) {
     sys::open::clear_umask();
     let files = Arc::new(OpenFiles::new(4096));
     let dirs = std::sync::Mutex::new(Vec::new());
@@ -22,8 +26,12 @@ fn suite(base: &str, options: &LocalOptions) {
         Box::new(local) as Box<dyn vfs::Backend>
     };
     let root = has_root();
-    let capabilities =
-        Capabilities { acts_as_callers: root, device_nodes: root, own: (own.uid, own.gid) };
+    let capabilities = Capabilities {
+        acts_as_callers: root,
+        device_nodes: root,
+        own: (own.uid, own.gid),
+        attr_cache_ms,
+    };
     let checks = run(&fresh, capabilities);
     assert!(checks.len() >= 40, "{} checks", checks.len());
 }
@@ -66,4 +74,14 @@ fn by_table() -> LocalOptions {
 #[test]
 fn on_a_disk_with_counted_changes() {
     suite("/var/tmp", &LocalOptions { count_changes: true, ..LocalOptions::default() });
+}
+
+/// Attributes and names are kept for so long that each would be old.
+#[test]
+fn with_kept_attributes() {
+    for options in [LocalOptions::default(), by_table()] {
+        suite_of("/dev/shm", &options, 60_000);
+    }
+    let counted = LocalOptions { count_changes: true, ..LocalOptions::default() };
+    suite_of("/var/tmp", &counted, 60_000);
 }

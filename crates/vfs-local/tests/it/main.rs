@@ -10,6 +10,7 @@
 )]
 
 mod allocation;
+mod attr_cache;
 mod commit;
 mod conformance;
 mod descriptors;

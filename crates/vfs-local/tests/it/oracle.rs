@@ -70,6 +70,7 @@ fn seen(attr: &Attr) -> Seen {
 struct Side<'s> {
     backend: &'s dyn Backend,
     cred: Cred<'s>,
+    attr_cache_ms: u32,
 }
 
 impl<'s> Side<'s> {
@@ -79,6 +80,7 @@ impl<'s> Side<'s> {
             blocking: &IgnoreBlocking,
             durability: Durability::Async,
             right: Right::Check,
+            attr_cache_ms: self.attr_cache_ms,
         }
     }
 
@@ -226,7 +228,7 @@ fn told(result: Result<String>, strict: bool) -> Result<String> {
     })
 }
 
-fn compare(ops: &[Op], cred: Cred<'_>, force_table: bool) {
+fn compare(ops: &[Op], cred: Cred<'_>, force_table: bool, attr_cache_ms: u32) {
     sys::open::clear_umask();
     let dir = tempfile::tempdir_in("/dev/shm").unwrap();
     let served = dir.path().join("root");
@@ -243,10 +245,17 @@ fn compare(ops: &[Op], cred: Cred<'_>, force_table: bool) {
     let options = MemOptions { owner: (own.uid, own.gid), mode: 0o777, ..MemOptions::default() };
     let mem = MemFs::new(options);
     let strict = cred.uid == own.uid;
-    let (local, mem) = (Side { backend: &local, cred }, Side { backend: &mem, cred });
+    let (local, mem) = (
+        Side { backend: &local, cred, attr_cache_ms },
+        Side { backend: &mem, cred, attr_cache_ms: 0 },
+    );
     for (n, op) in ops.iter().enumerate() {
         let (got, wanted) = (told(local.run(op), strict), told(mem.run(op), strict));
         assert_eq!(got, wanted, "call {n} of {ops:?}");
+        // what is looked at here is known when the next call changes it
+        if attr_cache_ms > 0 && own.uid == 0 {
+            assert_eq!(local.tree(), mem.tree(), "the tree after call {n} of {ops:?}");
+        }
     }
     if own.uid == 0 {
         assert_eq!(local.tree(), mem.tree(), "the tree after {ops:?}");
@@ -264,14 +273,21 @@ proptest! {
     #[test]
     fn results_match_the_local_file_system_as_root(ops in proptest::collection::vec(op(), 1..60), table in any::<bool>()) {
         let own = sys::identity::own().unwrap();
-        compare(&ops, Cred { uid: own.uid, gid: own.gid, groups: &[] }, table);
+        compare(&ops, Cred { uid: own.uid, gid: own.gid, groups: &[] }, table, 0);
+    }
+
+    /// Attributes and names are kept for longer than the calls take.
+    #[test]
+    fn results_match_the_local_file_system_with_kept_attributes(ops in proptest::collection::vec(op(), 1..40), table in any::<bool>()) {
+        let own = sys::identity::own().unwrap();
+        compare(&ops, Cred { uid: own.uid, gid: own.gid, groups: &[] }, table, 60_000);
     }
 
     #[test]
     fn results_match_the_local_file_system_as_a_user(ops in proptest::collection::vec(op(), 1..60)) {
         static REPORTED: Once = Once::new();
         if testing::is_root() {
-            compare(&ops, Cred { uid: 4711, gid: 4712, groups: &[4713] }, false);
+            compare(&ops, Cred { uid: 4711, gid: 4712, groups: &[4713] }, false, 0);
         } else {
             REPORTED.call_once(|| assert!(!crate::support::has_root()));
         }

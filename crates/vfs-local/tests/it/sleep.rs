@@ -30,7 +30,13 @@ fn own() -> vfs::Cred<'static> {
 /// The changes without an announcement, and those with one.
 fn silent(local: &LocalFs) -> (Vec<&'static str>, Vec<&'static str>) {
     let told = Told::default();
-    let cx = Cx { cred: own(), blocking: &told, durability: Durability::Sync, right: Right::Check };
+    let cx = Cx {
+        cred: own(),
+        blocking: &told,
+        durability: Durability::Sync,
+        right: Right::Check,
+        attr_cache_ms: 0,
+    };
     let (quiet, mut silent, mut loud) = (of(own()), Vec::new(), Vec::new());
     let root = local.root();
     let set = SetAttr { mode: Some(0o644), ..SetAttr::default() };

@@ -48,8 +48,13 @@ fn disturbed(
             happened.set(true);
         };
         let sleep = Meanwhile { left: Cell::new(at), work: &work };
-        let cx =
-            Cx { cred: ROOT, blocking: &sleep, durability: Durability::Sync, right: Right::Check };
+        let cx = Cx {
+            cred: ROOT,
+            blocking: &sleep,
+            durability: Durability::Sync,
+            right: Right::Check,
+            attr_cache_ms: 0,
+        };
         let known = attr(local, object).wcc();
         std::thread::sleep(TICK);
         let change = call(&cx, at);

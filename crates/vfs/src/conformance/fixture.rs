@@ -18,6 +18,8 @@ pub struct Capabilities {
     pub device_nodes: bool,
     /// User and group that own the objects of the first caller: (0, 0) where calls act as callers.
     pub own: (u32, u32),
+    /// How old attributes may be that the backend has read before ([`Cx::attr_cache_ms`]): no check notices.
+    pub attr_cache_ms: u32,
 }
 
 /// A check.
@@ -46,7 +48,13 @@ impl Fixture {
 
     /// The context of a user's calls. Durability is not visible here, so the fast one is used.
     pub fn by<'a>(&self, cred: Cred<'a>) -> Cx<'a> {
-        Cx { cred, blocking: &IgnoreBlocking, durability: Durability::Async, right: Right::Check }
+        Cx {
+            cred,
+            blocking: &IgnoreBlocking,
+            durability: Durability::Async,
+            right: Right::Check,
+            attr_cache_ms: self.capabilities.attr_cache_ms,
+        }
     }
 
     pub fn root(&self) -> Fid {

@@ -23,7 +23,13 @@ pub struct User {
 const SERVER: Cred<'static> = Cred { uid: 0, gid: 0, groups: &[] };
 
 const fn cx(cred: Cred<'_>) -> Cx<'_> {
-    Cx { cred, blocking: &IgnoreBlocking, durability: Durability::Sync, right: Right::Check }
+    Cx {
+        cred,
+        blocking: &IgnoreBlocking,
+        durability: Durability::Sync,
+        right: Right::Check,
+        attr_cache_ms: 0,
+    }
 }
 
 /// Follows `below` from the export's root. Without a user only that the path can be mounted is asked.
@@ -214,6 +220,7 @@ mod tests {
         blocking: &IgnoreBlocking,
         durability: Durability::Sync,
         right: Right::Check,
+        attr_cache_ms: 0,
     };
 
     /// `/open/file` (0640, 5:6) and `/closed/file`, whose directory is root's alone.

@@ -1,6 +1,7 @@
 //! Two clients of version 4 with delegations, one of version 3 and a program of the server's machine read and change the same
 //! files: nobody reads old data after an open or under a delegation, no write is lost, nobody waits for ever. What holds
-//! nobody back, local changes of names and modes, is seen under a delegation a moment later.
+//! nobody back, local changes of names and modes, is seen under a delegation a moment later. Where attributes are kept
+//! (`attr-cache`), which allows for no local changes, another client of version 3 plays in the place of that program.
 //!
 //! `FREE_FOR_ALL_SECONDS` for a longer run, `SEED` for the same choices again.
 
@@ -244,16 +245,22 @@ fn compare(local: &mut Local, files: &[File]) {
 
 #[test]
 fn nobody_reads_old_data_and_no_write_is_lost() {
-    free_for_all("read");
+    free_for_all("read", 0);
+}
+
+/// Each answer may take attributes and names from before, which are kept for longer than the game lasts.
+#[test]
+fn nobody_reads_old_data_where_attributes_are_kept() {
+    free_for_all("read", 60_000);
 }
 
 /// Clients of version 4 write to files of which they have a write delegation, and send that when it is recalled.
 #[test]
 fn nobody_misses_what_a_client_with_a_write_delegation_has_not_sent() {
-    free_for_all("write");
+    free_for_all("write", 0);
 }
 
-fn free_for_all(delegations: &str) {
+fn free_for_all(delegations: &str, attr_cache_ms: u32) {
     if !is_root() {
         skip(Missing::Root, format_args!("files of another user, which all may change"));
         return;
@@ -262,14 +269,25 @@ fn free_for_all(delegations: &str) {
     let seconds: u64 = given.unwrap_or(5);
     let dir = tempfile::tempdir().unwrap();
     make_files(dir.path());
-    let export = format!("e={}", dir.path().display());
+    let (path, exports) = (dir.path().to_str().unwrap(), tempfile::tempdir().unwrap());
+    let exports = exports.path().join("exports");
+    let row = format!("{path} 127.0.0.1(rw,attr-cache={attr_cache_ms})\n");
+    std::fs::write(&exports, row).unwrap();
+    let exports = exports.to_str().unwrap();
     let (setting, writes) = (format!("delegations={delegations}"), delegations == "write");
-    let server = Server::start(&[&export, "--set", "versions=3,4.1", "--set", &setting]);
+    let server =
+        Server::start(&["--exports", exports, "--set", "versions=3,4.1", "--set", &setting]);
     let files: Vec<File> = (0..FILES).map(File::new).collect();
-    let mut one = Version4::new(&server, b"one", writes);
-    let mut two = Version4::new(&server, b"two", writes);
-    let (mut three, mut local) = (Version3::new(&server), Local::new(dir.path()));
-    let parties: [&mut (dyn Party + Send); PARTIES] = [&mut one, &mut two, &mut three, &mut local];
+    let path = path.as_bytes();
+    let mut one = Version4::new(&server, path, b"one", writes);
+    let mut two = Version4::new(&server, path, b"two", writes);
+    let (mut three, mut local) = (Version3::new(&server, path), Local::new(dir.path()));
+    let mut four = (attr_cache_ms > 0).then(|| Version3::new(&server, path));
+    let last: &mut (dyn Party + Send) = match &mut four {
+        Some(four) => four,
+        None => &mut local,
+    };
+    let parties: [&mut (dyn Party + Send); PARTIES] = [&mut one, &mut two, &mut three, last];
     let seed = seed();
     let game = Game {
         began: Instant::now(),
@@ -295,6 +313,8 @@ fn free_for_all(delegations: &str) {
     let lines = metrics.lines().filter(|line| line.starts_with("bowline_delegation"));
     lines.for_each(|line| println!("{line}"));
     assert!(metrics.contains("\nbowline_delegations_revoked_total 0\n"), "somebody was late");
+    let kept_none = metrics.contains("\nbowline_attr_cache_hits_total 0\n");
+    assert_eq!(kept_none, attr_cache_ms == 0);
     assert!(tallies[..2].iter().all(|tally| tally.delegated > 0), "nobody had delegations");
     let unsent = [one.unsent, two.unsent];
     println!("written to memory only: {unsent:?}");

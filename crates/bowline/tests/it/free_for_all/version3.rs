@@ -20,9 +20,9 @@ pub struct Version3 {
 }
 
 impl Version3 {
-    pub fn new(server: &Server) -> Self {
+    pub fn new(server: &Server, path: &[u8]) -> Self {
         let mut client = connected(server);
-        let dir = client.mount(b"/e").unwrap();
+        let dir = client.mount(path).unwrap();
         Self { client, dir }
     }
 

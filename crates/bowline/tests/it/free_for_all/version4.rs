@@ -102,20 +102,15 @@ fn answer(
 }
 
 impl Version4 {
-    pub fn new(server: &Server, name: &[u8], writes: bool) -> Self {
+    pub fn new(server: &Server, path: &[u8], name: &[u8], writes: bool) -> Self {
         let mut client = connected(server);
         let (tell, told) = channel();
         let known = Arc::new(Mutex::new(BTreeSet::new()));
         let handler_knows = Arc::clone(&known);
         client.answer_callbacks(Box::new(move |callback| answer(callback, &handler_knows, &tell)));
-        let mut session = client.open_session_with_callbacks(name, (4, 16)).unwrap();
-        let find = Operations::new()
-            .bare(op::PUTROOTFH)
-            .with(op::LOOKUP, &Bytes::<255>(b"e"))
-            .bare(op::GETFH);
-        let reply = client.compound(&mut session, &find).unwrap();
-        let mut r = inside(&reply, &[op::PUTROOTFH, op::LOOKUP, op::GETFH]);
-        let dir = r.opaque(128).unwrap().to_vec();
+        let session = client.open_session_with_callbacks(name, (4, 16)).unwrap();
+        // filehandles are the same in all versions
+        let dir = connected(server).mount(path).unwrap().bytes().to_vec();
         let held = BTreeMap::new();
         Self { client, session, dir, told, known, held, turns: 0, writes, unsent: 0 }
     }

@@ -207,6 +207,7 @@ impl Rig {
             blocking: &NeverBlocks,
             durability: vfs::Durability::Async,
             right: vfs::Right::Check,
+            attr_cache_ms: 0,
         };
         let name = vfs::Component::Name(vfs::Name::new(name.as_bytes()).unwrap());
         let found = export.backend.lookup(&cx, &export.backend.root(), name).unwrap();
@@ -334,6 +335,7 @@ pub fn file_in_memory() -> Arc<dyn Backend> {
         blocking: &NeverBlocks,
         durability: vfs::Durability::Async,
         right: vfs::Right::Check,
+        attr_cache_ms: 0,
     };
     let set = vfs::SetAttr { mode: Some(0o600), ..vfs::SetAttr::default() };
     let name = vfs::Name::new(b"file").unwrap();

@@ -16,6 +16,7 @@ fn backend(files: &[(&str, u32)]) -> Arc<dyn Backend> {
         blocking: &NeverBlocks,
         durability: Durability::Async,
         right: Right::Check,
+        attr_cache_ms: 0,
     };
     let root = backend.root();
     for (name, mode) in files {

@@ -13,8 +13,13 @@ use xdr::Reader;
 fn tree(names: &[&[u8]]) -> Arc<dyn Backend> {
     let backend = exports::mem();
     let cred = Cred { uid: 0, gid: 0, groups: &[] };
-    let cx =
-        Cx { cred, blocking: &IgnoreBlocking, durability: Durability::Sync, right: Right::Check };
+    let cx = Cx {
+        cred,
+        blocking: &IgnoreBlocking,
+        durability: Durability::Sync,
+        right: Right::Check,
+        attr_cache_ms: 0,
+    };
     let mut dir = backend.root();
     for name in names {
         let made = backend.mkdir(&cx, &dir, Name::new(name).unwrap(), &SetAttr::default());

@@ -17,8 +17,13 @@ fn locations(kind: LocationKind, text: &str) -> FsLocations {
 fn served(options: Options) -> Exports {
     let outer = exports::mem();
     let cred = Cred { uid: 0, gid: 0, groups: &[] };
-    let cx =
-        Cx { cred, blocking: &IgnoreBlocking, durability: Durability::Sync, right: Right::Check };
+    let cx = Cx {
+        cred,
+        blocking: &IgnoreBlocking,
+        durability: Durability::Sync,
+        right: Right::Check,
+        attr_cache_ms: 0,
+    };
     outer.mkdir(&cx, &outer.root(), Name::new(b"inner").unwrap(), &SetAttr::default()).unwrap();
     let rows = [
         ("/srv/e", outer, exports::RW),

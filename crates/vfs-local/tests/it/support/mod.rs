@@ -21,7 +21,13 @@ pub const BOB: Cred<'static> = Cred { uid: 4002, gid: 4002, groups: &[] };
 
 /// The context of a caller.
 pub fn of(cred: Cred<'_>) -> Cx<'_> {
-    Cx { cred, blocking: &IgnoreBlocking, durability: Durability::Sync, right: Right::Check }
+    Cx {
+        cred,
+        blocking: &IgnoreBlocking,
+        durability: Durability::Sync,
+        right: Right::Check,
+        attr_cache_ms: 0,
+    }
 }
 
 pub fn name(text: &str) -> Name<'_> {
