@@ -14,6 +14,8 @@ use vfs::LeaseBreakCallback;
 
 /// How long a call waits for a client each time.
 const WAIT: Duration = Duration::from_millis(50);
+/// How long a call waits for what the holder of a write delegation knows of its file.
+const ANSWER_WAIT: Duration = Duration::from_millis(100);
 /// Calls that wait for clients, in all.
 const WAITING_MAX: usize = 8;
 /// Minimum time between two requests to clients to return some.
@@ -56,6 +58,10 @@ pub struct DelegationCounts {
     pub granted: u64,
     /// Recalls sent, with those that were sent again.
     pub recalls: u64,
+    /// Holders of write delegations asked for attributes.
+    pub asked: u64,
+    /// Those of them that answered in time.
+    pub answered: u64,
     /// Returned.
     pub returned: u64,
     /// Revoked, because they were not returned in time.
@@ -72,11 +78,32 @@ pub struct DelegationCounts {
 struct Counters {
     granted: AtomicU64,
     recalls: AtomicU64,
+    asked: AtomicU64,
+    answered: AtomicU64,
     returned: AtomicU64,
     recalled_returns: AtomicU64,
     return_ms: AtomicU64,
     return_times: [AtomicU64; RETURN_BOUNDS_MS.len()],
 }
+
+/// One of the calls that wait for clients, until it is dropped.
+struct WaitingCall<'a>(&'a AtomicUsize);
+
+impl Drop for WaitingCall<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Relaxed);
+    }
+}
+
+/// An answer that a call waits for.
+struct Answer<T> {
+    /// Set once; `Some(None)` if there will be none.
+    value: Mutex<Option<Option<T>>>,
+    came: Condvar,
+}
+
+/// Takes the answer, or that there will be none.
+pub(crate) type Answered<T> = Box<dyn FnOnce(Option<T>) + Send>;
 
 /// What is kept about delegations besides the state itself.
 #[derive(Default)]
@@ -161,18 +188,43 @@ impl Delegations {
 
     /// Waits for a return after the first `seen`; false if there is none in time, or too many calls wait.
     pub(crate) fn wait(&self, blocking: &dyn Blocking, seen: u64) -> bool {
-        let more = |waiting| (waiting < WAITING_MAX).then_some(waiting + 1);
-        if self.waiting.fetch_update(Relaxed, Relaxed, more).is_err() {
-            return false;
-        }
+        let Some(_place) = self.take_place() else { return false };
         blocking.will_block();
         let returns = lock(&self.returns);
         let waited = self.returned.wait_timeout_while(returns, WAIT, |returns| *returns == seen);
         let (returns, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        let any = *returns != seen;
-        drop(returns);
-        self.waiting.fetch_sub(1, Relaxed);
-        any
+        *returns != seen
+    }
+
+    fn take_place(&self) -> Option<WaitingCall<'_>> {
+        let more = |waiting| (waiting < WAITING_MAX).then_some(waiting + 1);
+        self.waiting.fetch_update(Relaxed, Relaxed, more).ok()?;
+        Some(WaitingCall(&self.waiting))
+    }
+
+    /// Has `ask` ask a client, and waits for the answer; `None` if there is none in time, or too many calls wait.
+    pub(crate) fn ask<T: Send + 'static>(
+        &self,
+        blocking: &dyn Blocking,
+        ask: impl FnOnce(Answered<T>),
+    ) -> Option<T> {
+        let _place = self.take_place()?;
+        let answer = Arc::new(Answer { value: Mutex::new(None), came: Condvar::new() });
+        let told = Arc::clone(&answer);
+        self.counters.asked.fetch_add(1, Relaxed);
+        ask(Box::new(move |value| {
+            *lock(&told.value) = Some(value);
+            told.came.notify_all();
+        }));
+        blocking.will_block();
+        let value = lock(&answer.value);
+        let waited = answer.came.wait_timeout_while(value, ANSWER_WAIT, |value| value.is_none());
+        let (mut value, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        let value = value.take().flatten();
+        if value.is_some() {
+            self.counters.answered.fetch_add(1, Relaxed);
+        }
+        value
     }
 
     /// A recall is sent.
@@ -202,6 +254,8 @@ impl Delegations {
         DelegationCounts {
             granted: counters.granted.load(Relaxed),
             recalls: counters.recalls.load(Relaxed),
+            asked: counters.asked.load(Relaxed),
+            answered: counters.answered.load(Relaxed),
             returned: counters.returned.load(Relaxed),
             recalled_returns: counters.recalled_returns.load(Relaxed),
             return_ms: counters.return_ms.load(Relaxed),

@@ -11,6 +11,7 @@ pub mod audit;
 pub mod audited_call;
 mod byte_range_locks;
 mod clock;
+mod delegated_attrs;
 mod delegation_progress;
 mod delegations;
 mod file_key;

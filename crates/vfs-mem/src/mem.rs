@@ -369,7 +369,7 @@ fn time(set: SetTime, old: Time, now: Time) -> Time {
     match set {
         SetTime::Keep => old,
         SetTime::Now => now,
-        SetTime::To(time) => time,
+        SetTime::To(time) | SetTime::Delegated(time) => time,
     }
 }
 

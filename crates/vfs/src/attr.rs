@@ -173,6 +173,8 @@ pub enum SetTime {
     Now,
     /// To this moment.
     To(Time),
+    /// To this moment, by whoever keeps the file's times under a delegation (RFC 9754): whoever it is owned by.
+    Delegated(Time),
 }
 
 /// The attributes to be set; `None` leaves one unchanged (`sattr3`, RFC 1813 §2.6).

@@ -98,6 +98,30 @@ def everybody_sees_what_was_written():
             meet("over-" + name)
 
 
+def attributes_are_told_without_a_recall():
+    """What the client has written and not sent shows in the file's attributes, and it keeps the file."""
+    kept = 0
+    for n in range(5):
+        name, text = "told-%d" % n, "longer than it was before"
+        if ME == 1:
+            write_delegated(name, "old")
+            fd = os.open(name, os.O_RDWR)
+            os.write(fd, text.encode())
+        meet("unsent-" + name)
+        if ME == 2:
+            seen = os.stat(name)
+            assert seen.st_size == len(text), (name, seen)
+        meet("seen-" + name)
+        if ME == 1:
+            # a busy machine answers too late now and then
+            kept += kinds(name) == ["write"]
+            os.close(fd)
+        meet("over-" + name)
+    if ME == 1:
+        print("%d of 5 kept their delegation" % kept, flush=True)
+        assert kept > 0
+
+
 def what_is_written_while_others_look_is_not_lost():
     """The client has the file open and goes on writing while its delegation is recalled."""
     for who in (2, 0):
@@ -124,4 +148,4 @@ def what_is_written_while_others_look_is_not_lost():
         meet("over-" + name)
 
 
-run_guests([writing_again_makes_fewer_calls, everybody_sees_what_was_written, what_is_written_while_others_look_is_not_lost])
+run_guests([writing_again_makes_fewer_calls, everybody_sees_what_was_written, attributes_are_told_without_a_recall, what_is_written_while_others_look_is_not_lost])

@@ -391,6 +391,12 @@ fn delegations(out: &mut Exposition, parts: &ServerParts) {
     for (name, help, value) in [
         ("delegations_granted", "Delegations given to clients.", counts.granted),
         ("delegation_recalls", "Recalls sent to clients, with those sent again.", counts.recalls),
+        (
+            "delegation_queries",
+            "Times that the holder of a write delegation was asked for the attributes of its file.",
+            counts.asked,
+        ),
+        ("delegation_queries_answered", "Of these, those answered in time.", counts.answered),
         ("delegations_returned", "Delegations that clients returned.", counts.returned),
         ("delegations_revoked", "Delegations taken, as they were not returned.", counts.revoked),
     ] {

@@ -288,10 +288,12 @@ settings! {
                  also where programs on this machine must never wait for clients, or where another program uses \
                  leases. \
                  With write, a client that opens a file for writing which nobody else has open also keeps what it writes, \
-                 and its locks, to itself until somebody else wants to open, read or lock the file or asks for its size or times: \
+                 and its locks, to itself until somebody else wants to open, read or lock the file: \
                  the call waits until the client has returned the delegation, and so does a program on this machine \
-                 that opens the file. One that only asks for its attributes does not wait, and sees what the \
-                 client has sent. What a client has not sent when it is switched off, or when its delegation is taken from it, is lost. \
+                 that opens the file. A client that asks for the size or times is told those that the first client has, \
+                 which is asked for them; if it does not answer within a tenth of a second it must return the delegation. \
+                 A program on this machine that only asks for attributes does not wait, and sees what the \
+                 client has sent. Clients of version 4.2 that ask for it keep the times of such a file themselves, and set them at the end. What a client has not sent when it is switched off, or when its delegation is taken from it, is lost. \
                  off recalls those that were granted, read those for writing.",
     }
     copy: CopyMode {

@@ -147,7 +147,7 @@ fn the_operator_sees_how_far_a_copy_is() {
         let nothing = Fattr4 { mask: Bitmap4::NONE, values: Bytes(b"") };
         let how = OpenHow4::Create(Createhow4::Unchecked(nothing));
         let claim = OpenClaim4::Null(Bytes(name));
-        machine.open_how(at, &[op::PUTROOTFH, op::LOOKUP], READ | WRITE, (claim, how)).unwrap()
+        machine.open_how(at, &[op::PUTROOTFH, op::LOOKUP], (READ | WRITE, 0), (claim, how)).unwrap()
     };
     let files = Files { from: made(b"from"), to: made(b"to") };
     let size = 20 * 8 * MIB;

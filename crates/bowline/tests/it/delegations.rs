@@ -26,6 +26,7 @@ pub const WRITE: u32 = 2;
 const WANT_READ: u32 = 0x100;
 const OPEN_DELEGATE_READ: u32 = 1;
 pub const OPEN_DELEGATE_WRITE: u32 = 2;
+pub const OPEN_DELEGATE_WRITE_ATTRS: u32 = 5;
 
 pub struct Rig {
     _dir: TempDir,
@@ -45,7 +46,7 @@ pub fn rig_with(args: &[&str]) -> Rig {
     std::fs::write(&path, b"first").unwrap();
     std::fs::set_permissions(&path, PermissionsExt::from_mode(0o666)).unwrap();
     let export = format!("e={}", dir.path().display());
-    let server = Server::start(&[&[&export, "--set", "versions=3,4.1"], args].concat());
+    let server = Server::start(&[&[&export, "--set", "versions=3,4.1,4.2"], args].concat());
     Rig { _dir: dir, path, server }
 }
 
@@ -60,6 +61,8 @@ pub struct Machine {
 pub struct Opened {
     pub handle: Vec<u8>,
     pub open: Stateid4,
+    /// `OPEN4_RESULT_*`.
+    pub flags: u32,
     /// `OPEN_DELEGATE_*`.
     pub kind: u32,
     pub delegation: Option<Stateid4>,
@@ -73,8 +76,18 @@ impl Machine {
     }
 
     pub fn of_minor(minor: u32, server: &Server, name: &[u8]) -> Self {
+        Self::answering(minor, server, name, fine)
+    }
+
+    /// A client of a minor version that answers callbacks by `answer`.
+    pub fn answering(
+        minor: u32,
+        server: &Server,
+        name: &[u8],
+        answer: impl FnMut(&Callback) -> CallbackReply + Send + 'static,
+    ) -> Self {
         let mut client = connected(server);
-        let seen = watch(&mut client, fine);
+        let seen = watch(&mut client, answer);
         let session = client.open_session_with_callbacks_of_minor(minor, name, (4, 4)).unwrap();
         Self { client, session, seen }
     }
@@ -92,21 +105,21 @@ impl Machine {
         access: u32,
         claim: OpenClaim4<'_>,
     ) -> Result<Opened, Nfsstat4> {
-        self.open_how(before, numbers, access, (claim, OpenHow4::NoCreate))
+        self.open_how(before, numbers, (access, 0), (claim, OpenHow4::NoCreate))
     }
 
-    /// The same, and may make the file.
+    /// The same, denies others something, and may make the file.
     pub fn open_how(
         &mut self,
         before: Operations,
         numbers: &[u32],
-        access: u32,
+        (access, deny): (u32, u32),
         (claim, how): (OpenClaim4<'_>, OpenHow4<'_>),
     ) -> Result<Opened, Nfsstat4> {
         let args = OpenArgs {
             seqid: 0,
             share_access: access,
-            share_deny: 0,
+            share_deny: deny,
             owner: OpenOwner4 { clientid: 0, owner: Bytes(b"owner") },
             how,
             claim,
@@ -124,16 +137,16 @@ impl Machine {
         succeeded(&mut r, op::OPEN).unwrap();
         let open: Stateid4 = r.get().unwrap();
         r.opaque_fixed(20).unwrap();
-        r.u32().unwrap();
+        let flags = r.u32().unwrap();
         let _set: Bitmap4 = r.get().unwrap();
         let mut recalled = false;
         let kind = r.u32().unwrap();
         let delegation = match kind {
             0 => None,
-            OPEN_DELEGATE_READ | OPEN_DELEGATE_WRITE => {
+            OPEN_DELEGATE_READ | OPEN_DELEGATE_WRITE | OPEN_DELEGATE_WRITE_ATTRS => {
                 let stateid = r.get().unwrap();
                 recalled = r.u32().unwrap() != 0;
-                if kind == OPEN_DELEGATE_WRITE {
+                if kind != OPEN_DELEGATE_READ {
                     // no blocks are reserved for what the client has not sent
                     assert_eq!(r.words().unwrap(), [2, 0, 1]);
                 }
@@ -151,7 +164,8 @@ impl Machine {
             other => panic!("a delegation of type {other}"),
         };
         succeeded(&mut r, op::GETFH).unwrap();
-        Ok(Opened { handle: r.opaque(128).unwrap().to_vec(), open, kind, delegation, recalled })
+        let handle = r.opaque(128).unwrap().to_vec();
+        Ok(Opened { handle, open, flags, kind, delegation, recalled })
     }
 
     fn open_name(&mut self, access: u32) -> Result<Opened, Nfsstat4> {
@@ -165,9 +179,12 @@ impl Machine {
         (opened.handle, opened.delegation.expect("a delegation"))
     }
 
-    /// Waits until this delegation is recalled.
+    /// Waits until this delegation is recalled, before which it may be asked for attributes.
     pub fn recalled(&mut self, handle: &[u8], delegation: Stateid4) {
-        let called = next(&mut self.client, &self.seen);
+        let mut called = next(&mut self.client, &self.seen);
+        while called.operation == cb_op::GETATTR {
+            called = next(&mut self.client, &self.seen);
+        }
         assert_eq!(called.operation, cb_op::RECALL);
         let mut r = Reader::new(&called.args);
         let args: CbRecallArgs<'_> = r.get().unwrap();

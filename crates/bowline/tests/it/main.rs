@@ -19,6 +19,7 @@ mod cli;
 mod completions;
 mod containers;
 mod crash_restart;
+mod delegated_attrs;
 mod delegations;
 mod do_script;
 mod explain;

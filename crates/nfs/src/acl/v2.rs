@@ -6,7 +6,7 @@ use crate::{Nfs, verbs};
 use proto::nfs2::Fh2;
 use proto::nfsacl::{Access2Args, Access2Ok, GetAcl2Args, GetAcl2Ok, SetAcl2Args};
 use rpc::{Call, Fault};
-use vfs::AccessMask;
+use vfs::{AccessMask, Want};
 use xdr::{Reader, Writer};
 
 pub(super) fn getacl(
@@ -48,8 +48,10 @@ pub(super) fn getattr(
 ) -> Result<(), Fault> {
     serve(nfs, call, args, reply, |nfs, call, handle: Fh2| {
         let found = nfs.on_object_v2(call, &handle, |object| {
-            nfs.before_read(object, &object.fid, None)?;
-            verbs::getattr(object)
+            match nfs.attrs_by_holder(object, &object.fid, None, Want::STAT)? {
+                Some(held) => Ok(held),
+                None => verbs::getattr(object),
+            }
         });
         found.map(|found| attr::fattr2(&found))
     })

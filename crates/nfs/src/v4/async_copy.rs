@@ -54,7 +54,7 @@ impl Side {
         match reading.check_access(client, self.stateid, &self.file, self.access) {
             Ok(_) => Ok(()),
             Err(StateidError::Bad) => {
-                match reading.check_delegation(client, self.stateid, Some(&self.file))? {
+                match reading.check_delegation(client, self.stateid, Some(&self.file))?.kind {
                     DelegationKind::Read if self.access != ShareBits::READ => {
                         Err(StateidError::OpenMode)
                     }

@@ -4,7 +4,7 @@ use super::frame::Frame;
 use super::owner::Owners;
 use super::quota_attrs::{self, QuotaSpace};
 use super::status::Failed;
-use super::{acl, attr_sets, fs_locations, usual_attrs};
+use super::{acl, attr_sets, fs_locations, open_arguments, usual_attrs};
 use crate::object::Object;
 use export::{Export, OwnerKind};
 use proto::nfs4::{ATTRS, Bitmap4, ChangeInfo4, FileType4, Nfsstat4, attr as a};
@@ -70,6 +70,9 @@ pub(super) const SUPPORTED: Bitmap4 = Bitmap4::of(&[
     a::CHANGE_ATTR_TYPE,
     a::MODE_UMASK,
     a::XATTR_SUPPORT,
+    a::TIME_DELEG_ACCESS,
+    a::TIME_DELEG_MODIFY,
+    a::OPEN_ARGUMENTS,
 ]);
 
 /// What EXCLUSIVE4_1 sets at once: not the times, which hold its verifier.
@@ -104,7 +107,13 @@ static LIMITS: Bitmap4 = Bitmap4::of(&[
 pub(super) static BIRTH: Bitmap4 = Bitmap4::of(&[a::TIME_CREATE]);
 
 /// Attributes that can only be set.
-static WRITE_ONLY: Bitmap4 = Bitmap4::of(&[a::TIME_ACCESS_SET, a::TIME_MODIFY_SET, a::MODE_UMASK]);
+static WRITE_ONLY: Bitmap4 = Bitmap4::of(&[
+    a::TIME_ACCESS_SET,
+    a::TIME_MODIFY_SET,
+    a::MODE_UMASK,
+    a::TIME_DELEG_ACCESS,
+    a::TIME_DELEG_MODIFY,
+]);
 
 /// What is asked of the back end for these attributes.
 pub(super) fn want(asked: &Bitmap4) -> Want {
@@ -351,6 +360,7 @@ fn put_value(facts: &Facts<'_>, number: u32, w: &mut Writer) {
         a::TIME_MODIFY => put_time(attr.mtime, w),
         a::MOUNTED_ON_FILEID => w.u64(facts.mounted_on),
         a::SUPPATTR_EXCLCREAT => w.put(&shared.exclusive),
+        a::OPEN_ARGUMENTS => open_arguments::put(w),
         _ => put_file_system_value(shared, number, w),
     }
 }

@@ -6,26 +6,35 @@
 //! itself. One that is reclaimed after the server's restart is granted as recalled already: what local programs have done
 //! while the server was down is unknown.
 //!
-//! What the holder of a write delegation has written and not sent is not known here. Whoever asks for attributes that show
-//! it has the delegation recalled: CB_GETATTR (§20.1) would tell the size and that something has changed, but not the times
-//! that versions 2 and 3 go by, and its answer may be old when the data is read.
+//! What the holder of a write delegation has written and not sent is not known here. It is asked for by whoever looks at
+//! attributes that show it ([`delegated_attrs`](crate::delegated_attrs)). A client that wants to keeps the file's times
+//! itself, and sets them by SETATTR before it returns the delegation (RFC 9754 §5). The kernel sets no time of access alone:
+//! that would be a change of the file to all others. So it is set together with the time of the last change.
+//!
+//! A client that wants to gets no open where it gets a delegation (RFC 9754 §4), which then stands for the open.
 //!
 //! Nothing is reserved for what a holder has not sent (`space_limit`): it sends everything when a program closes the file, which
 //! then hears of a full disk, and whose data others find.
 
 use super::frame::{Frame, file_key, stateid_of, wire_stateid};
 use super::lookup;
+use super::settable_attrs::HeldTimes;
+use super::stateids::opened_for;
 use super::status::Failed;
+use crate::delegated_attrs::{accepted_time, file_time, wall_clock};
 use crate::object::Object;
 use crate::verbs;
 use export::Delegate;
 use proto::nfs4::{Bitmap4, Nfsstat4, OpenClaim4, Stateid4, attr as a, op, share};
-use state::v4::{DelegationConflict, DelegationKind, NotDelegated, Stateid, StateidError};
+use state::v4::{
+    DelegatedTimes, DelegationConflict, DelegationKind, DelegationRequest, GrantedAttrs,
+    NotDelegated, Stateid, StateidAccess, StateidError,
+};
 use state::{FileKey, ShareBits, ShareMode};
 use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use vfs::Status;
+use vfs::{Attr, Right, SetTime, Status, Time};
 use xdr::{Reader, Writer};
 
 /// `OPEN_DELEGATE_*`.
@@ -33,6 +42,8 @@ const NONE: u32 = 0;
 const READ: u32 = 1;
 const WRITE: u32 = 2;
 const NONE_EXT: u32 = 3;
+/// `OPEN_DELEGATE_WRITE_ATTRS_DELEG`: the client keeps the times (RFC 9754 §5).
+const WRITE_ATTRS: u32 = 5;
 /// `WND4_*`: why there is none.
 const NOT_WANTED: u32 = 0;
 const CONTENTION: u32 = 1;
@@ -55,39 +66,88 @@ pub(super) const SHOW_WRITES: Bitmap4 = Bitmap4::of(&[
 /// A name by which a file was opened, and the directory.
 pub(super) type OpenedName<'a> = (&'a Object<'a>, &'a [u8]);
 
-/// Appends the delegation that an OPEN gets, or why it gets none; whether it gets one. The file is the current one.
-pub(super) fn put(
-    frame: &Frame<'_>,
-    share_access: u32,
-    (mode, name): (ShareMode, Option<OpenedName<'_>>),
-    reply: &mut Writer,
-) -> bool {
+/// A delegation that an OPEN gets.
+pub(super) struct Granted {
+    kind: DelegationKind,
+    pub stateid: Stateid,
+    /// It is to be returned at once.
+    recalled: bool,
+    keeps_times: bool,
+    /// The attributes when others were held back, if they were fetched: the client's own idea of what it has not changed.
+    pub attr: Option<Attr>,
+}
+
+/// Why there is none.
+pub(super) struct NotGranted {
+    want: u32,
+    why: NotDelegated,
+}
+
+/// What an OPEN of this client gets besides the open.
+pub(super) type Outcome = Result<Granted, NotGranted>;
+
+/// A file that a client has opened, and what for.
+pub(super) struct OpenedBy<'a> {
+    pub mode: ShareMode,
+    pub name: Option<OpenedName<'a>>,
+}
+
+/// Gives the client the delegation of the current file that its OPEN asks for, if it may have one.
+pub(super) fn decide(frame: &Frame<'_>, share_access: u32, opened: &OpenedBy<'_>) -> Outcome {
     let want = share_access & share::WANT_MASK;
-    let kind = match mode.access {
+    let kind = match opened.mode.access {
         ShareBits::READ => DelegationKind::Read,
         _ => DelegationKind::Write,
     };
+    let keeps_times =
+        kind == DelegationKind::Write && share_access & share::WANT_DELEG_TIMESTAMPS != 0;
     let granted = match (want, kind) {
         (share::WANT_NO_DELEG | share::WANT_CANCEL, _)
         | (share::WANT_READ_DELEG, DelegationKind::Write) => Err(NotDelegated::Resource),
-        _ => grant(frame, kind, name),
+        _ => grant(frame, (kind, keeps_times), opened),
     };
-    match granted {
-        Ok(stateid) => put_granted(kind, stateid, false, reply),
-        Err(why) => put_why(want, why, reply),
-    }
-    granted.is_ok()
+    granted.map_err(|why| NotGranted { want, why })
 }
 
-/// Appends a delegation (`open_read_delegation4`, `open_write_delegation4`).
-fn put_granted(kind: DelegationKind, stateid: Stateid, recalled: bool, reply: &mut Writer) {
-    reply.u32(match kind {
-        DelegationKind::Read => READ,
-        DelegationKind::Write => WRITE,
+/// Gives the client the delegation of the current file again that it had before the server's restart (RFC 8881 §10.2.1).
+pub(super) fn reclaimed(
+    frame: &Frame<'_>,
+    had: u32,
+    share_access: u32,
+    mode: ShareMode,
+) -> Outcome {
+    let kind = match had {
+        READ => DelegationKind::Read,
+        WRITE | WRITE_ATTRS => DelegationKind::Write,
+        _ => return none(share_access),
+    };
+    match reclaim(frame, kind, mode) {
+        Ok(stateid) => {
+            Ok(Granted { kind, stateid, recalled: true, keeps_times: false, attr: None })
+        }
+        Err(_) => none(share_access),
+    }
+}
+
+/// A claim that gets no delegation.
+pub(super) fn none(share_access: u32) -> Outcome {
+    Err(NotGranted { want: share_access & share::WANT_MASK, why: NotDelegated::Resource })
+}
+
+/// Appends a delegation (`open_read_delegation4`, `open_write_delegation4`), or why there is none.
+pub(super) fn put(outcome: &Outcome, reply: &mut Writer) {
+    let granted = match outcome {
+        Ok(granted) => granted,
+        Err(NotGranted { want, why }) => return put_why(*want, *why, reply),
+    };
+    reply.u32(match (granted.kind, granted.keeps_times) {
+        (DelegationKind::Read, _) => READ,
+        (DelegationKind::Write, false) => WRITE,
+        (DelegationKind::Write, true) => WRITE_ATTRS,
     });
-    reply.put(&wire_stateid(stateid));
-    reply.bool(recalled);
-    if kind == DelegationKind::Write {
+    reply.put(&wire_stateid(granted.stateid));
+    reply.bool(granted.recalled);
+    if granted.kind == DelegationKind::Write {
         // no blocks, of whatever length
         reply.words([LIMIT_BLOCKS, 0, 1]);
     }
@@ -95,43 +155,31 @@ fn put_granted(kind: DelegationKind, stateid: Stateid, recalled: bool, reply: &m
     reply.words([0, 0, 0, 0]);
 }
 
-/// Appends the delegation of the current file that the client had before the server's restart (RFC 8881 §10.2.1); whether
-/// it gets it again.
-pub(super) fn put_reclaimed(
+fn reclaim(
     frame: &Frame<'_>,
-    had: u32,
-    share_access: u32,
-    reply: &mut Writer,
-) -> bool {
-    let kind = match had {
-        READ => Some(DelegationKind::Read),
-        WRITE => Some(DelegationKind::Write),
-        _ => None,
-    };
-    let reclaimed = kind.and_then(|kind| Some((kind, reclaim(frame, kind).ok()?)));
-    match reclaimed {
-        Some((kind, stateid)) => put_granted(kind, stateid, true, reply),
-        None => put_none(share_access, reply),
-    }
-    reclaimed.is_some()
-}
-
-fn reclaim(frame: &Frame<'_>, kind: DelegationKind) -> Result<Stateid, NotDelegated> {
+    kind: DelegationKind,
+    mode: ShareMode,
+) -> Result<Stateid, NotDelegated> {
     let resource = |_| NotDelegated::Resource;
     let (nfs, session) = (frame.nfs, frame.session().map_err(resource)?);
     let (object, key) = (frame.object().map_err(resource)?, frame.file_key().map_err(resource)?);
     let handle = object.seal(&object.fid);
-    let file = (&key, handle.bytes());
-    let stateid = nfs.v4.state.reclaim_delegation(frame.now, session, kind, file)?;
+    let request = DelegationRequest {
+        kind,
+        file: &key,
+        handle: handle.bytes(),
+        opened: opened_as(frame, mode),
+        attrs: GrantedAttrs::default(),
+    };
+    let stateid = nfs.v4.state.reclaim_delegation(frame.now, session, &request)?;
     nfs.delegations.note_granted();
     // the keeper looks after it until it is returned
     nfs.delegations.wake();
     Ok(stateid)
 }
 
-/// Appends that a claim gets no delegation.
-pub(super) fn put_none(share_access: u32, reply: &mut Writer) {
-    put_why(share_access & share::WANT_MASK, NotDelegated::Resource, reply);
+fn opened_as(frame: &Frame<'_>, mode: ShareMode) -> StateidAccess {
+    StateidAccess { access: mode.access, user: Some(frame.principal) }
 }
 
 fn put_why(want: u32, why: NotDelegated, reply: &mut Writer) {
@@ -159,12 +207,12 @@ pub(super) fn recall_own(frame: &Frame<'_>, mode: ShareMode) -> Result<(), Faile
     Ok(())
 }
 
-/// Gives the session's client a delegation of the current file, which it opened by `name`.
+/// Gives the session's client a delegation of the current file.
 fn grant(
     frame: &Frame<'_>,
-    kind: DelegationKind,
-    name: Option<OpenedName<'_>>,
-) -> Result<Stateid, NotDelegated> {
+    (kind, keeps_times): (DelegationKind, bool),
+    opened: &OpenedBy<'_>,
+) -> Result<Granted, NotDelegated> {
     let resource = |_| NotDelegated::Resource;
     let (nfs, session) = (frame.nfs, frame.session().map_err(resource)?);
     let object = frame.object().map_err(resource)?;
@@ -183,12 +231,25 @@ fn grant(
         true => Some(hold_back(frame, object, (kind, key), &disturbed)?),
         false => None,
     };
+    let attr = match kind {
+        DelegationKind::Read => None,
+        DelegationKind::Write => Some(verbs::getattr(object).map_err(|_| NotDelegated::Resource)?),
+    };
     let handle = object.seal(&object.fid);
-    let stateid = state.delegate(frame.now, session, kind, (&key, handle.bytes()), guard)?;
+    let request = DelegationRequest {
+        kind,
+        file: &key,
+        handle: handle.bytes(),
+        opened: opened_as(frame, opened.mode),
+        attrs: attr
+            .as_ref()
+            .map_or_else(GrantedAttrs::default, |attr| granted_attrs(attr, keeps_times)),
+    };
+    let stateid = state.delegate(frame.now, session, &request, guard)?;
     // whoever locks the file from now on has delegations recalled first; of what a local program did to the name before
     // the file was watched nobody tells, and the client would go on by that name
     let is_locked = nfs.lock_manager().is_some_and(|locks| locks.is_locked(&key));
-    let found = name.map(|(dir, name)| verbs::lookup(dir, name));
+    let found = opened.name.map(|(dir, name)| verbs::lookup(dir, name));
     let is_gone =
         found.is_some_and(|found| found.map_or(true, |found| found.node.fid != object.fid));
     if is_locked || is_gone {
@@ -204,7 +265,12 @@ fn grant(
     if disturbed.load(SeqCst) {
         nfs.disturb(key);
     }
-    Ok(stateid)
+    Ok(Granted { kind, stateid, recalled: false, keeps_times, attr })
+}
+
+fn granted_attrs(attr: &Attr, keeps_times: bool) -> GrantedAttrs {
+    let times = DelegatedTimes { accessed: file_time(attr.atime), modified: file_time(attr.mtime) };
+    GrantedAttrs { change: attr.change, times: keeps_times.then_some(times) }
 }
 
 /// Holds local programs back from a file, and keeps it: its client opens and reads it without asking, and returns the
@@ -268,32 +334,64 @@ pub(super) fn check_claim_of_name(
     check_claim(frame, stateid, &file)
 }
 
-/// What a delegation gives the right to, that a stateid names which is no open's: to read or also to write, as the caller's
-/// user.
-pub(super) fn check_right(
+/// What a delegation gives the right to, that a stateid names which is no open's: to read or also to write, for whom it was
+/// given whatever the file's mode is now, as if it were an open, else as the caller's user.
+pub(super) fn right(
     frame: &Frame<'_>,
     stateid: Stateid4,
     file: &FileKey,
     access: ShareBits,
-) -> Result<(), Failed> {
+) -> Result<Right, Failed> {
     let client = frame.session()?.client_id();
-    let kind = frame.reading.check_delegation(client, stateid_of(stateid), Some(file))?;
-    match kind {
-        DelegationKind::Read if access != ShareBits::READ => Err(StateidError::OpenMode.into()),
-        DelegationKind::Read | DelegationKind::Write => Ok(()),
+    let held = frame.reading.check_delegation(client, stateid_of(stateid), Some(file))?;
+    if held.kind == DelegationKind::Read && access != ShareBits::READ {
+        return Err(StateidError::OpenMode.into());
     }
+    let opened = held.opened;
+    let covers = opened.access.number() & access.number() == access.number();
+    let is_by_opener = covers && opened.user == Some(frame.principal);
+    Ok(if is_by_opener { opened_for(opened.access) } else { Right::Check })
 }
 
-/// Has another client's write delegation recalled before these attributes of the current object are read; what was fetched
-/// of them does not count then.
+/// What another client that has a write delegation of the current object says of these attributes; `None` if there is no
+/// such client, or none any more. What was fetched of them does not count then.
 #[cold]
-pub(super) fn before_attrs(frame: &mut Frame<'_>, asked: &Bitmap4) -> Result<(), Failed> {
-    if asked.meets(&SHOW_WRITES) {
-        let object = frame.object()?;
-        frame.nfs.before_read(object, &object.fid, frame.client_id())?;
-        frame.fetched = None;
+pub(super) fn attrs_by_holder(
+    frame: &mut Frame<'_>,
+    asked: &Bitmap4,
+) -> Result<Option<Attr>, Failed> {
+    if !asked.meets(&SHOW_WRITES) {
+        return Ok(None);
     }
-    Ok(())
+    let (object, want) = (frame.object()?, super::attr::want(asked));
+    let held = frame.nfs.attrs_by_holder(object, &object.fid, frame.client_id(), want)?;
+    frame.fetched = None;
+    Ok(held)
+}
+
+/// The times that SETATTR is to set for the holder of a delegation that keeps them (RFC 9754 §5): of access and of the last
+/// change. Only later ones than when it was granted count, and none in the future.
+///
+/// # Errors
+/// NFS4ERR_BAD_STATEID if the stateid is not of such a delegation; those of a stateid that is not good.
+pub(super) fn times_to_set(
+    frame: &Frame<'_>,
+    stateid: Stateid4,
+    asked: &HeldTimes,
+) -> Result<(SetTime, SetTime), Failed> {
+    let stateid = stateid_of(frame.named_stateid(stateid)?);
+    let (file, client) = (frame.file_key()?, frame.session()?.client_id());
+    let held = frame.reading.check_delegation(client, stateid, Some(&file))?;
+    let granted = held.times.ok_or(Nfsstat4::BadStateid)?;
+    let now = wall_clock();
+    let later = |time: Option<Time>, granted| {
+        let accepted = time.and_then(|time| accepted_time(time, granted, now));
+        accepted.map_or(SetTime::Keep, SetTime::Delegated)
+    };
+    Ok(match later(asked.modified, granted.modified) {
+        SetTime::Keep => (SetTime::Keep, SetTime::Keep),
+        modified => (later(asked.accessed, granted.accessed), modified),
+    })
 }
 
 /// Refuses attributes (NFS4ERR_ACCESS) in front of a DELEGRETURN of what the client has lost: by a revocation, or by the end

@@ -7,7 +7,8 @@ use super::frame::Frame;
 use super::ops;
 use super::status::Failed;
 use crate::verbs;
-use proto::nfs4::GetattrArgs;
+use proto::nfs4::{Bitmap4, GetattrArgs};
+use vfs::Attr;
 use xdr::{Reader, Writer};
 
 pub(super) fn getattr<'f>(
@@ -18,8 +19,10 @@ pub(super) fn getattr<'f>(
     let GetattrArgs { attrs } = args.get()?;
     attr::check_readable(&attrs)?;
     delegation::check_not_lost(frame, args.rest())?;
-    if frame.nfs.v4.state.any_write_delegations() {
-        delegation::before_attrs(frame, &attrs)?;
+    if frame.nfs.v4.state.any_write_delegations()
+        && let Some(held) = delegation::attrs_by_holder(frame, &attrs)?
+    {
+        return put(frame, &held, &attrs, reply);
     }
     let object = frame.object()?;
     if object.is_absent() {
@@ -33,8 +36,14 @@ pub(super) fn getattr<'f>(
         asked = verbs::getattr_with(object, want)?;
         &asked
     };
+    put(frame, found, &attrs, reply)
+}
+
+#[inline]
+fn put(frame: &Frame<'_>, found: &Attr, attrs: &Bitmap4, reply: &mut Writer) -> Result<(), Failed> {
+    let object = frame.object()?;
     let (start, before) = (reply.mark(), reply.written_since(frame.start));
-    attr::put(frame, object, found, &attrs, reply)?;
+    attr::put(frame, object, found, attrs, reply)?;
     let written = reply.written_since(start);
     // an ACL may be longer than what was checked before
     if written > ops::ATTRS as usize {

@@ -36,6 +36,7 @@ mod name;
 mod offload;
 mod op_errors;
 mod open;
+mod open_arguments;
 mod open_create;
 mod ops;
 mod owner;

@@ -7,7 +7,7 @@
 //! A client that holds a delegation of the file can open it with that. An open that conflicts with delegations of other
 //! clients waits until they are returned ([`delegations`](crate::delegations)).
 
-use super::delegation;
+use super::delegation::{self, OpenedBy};
 use super::frame::{Frame, file_key, wire_stateid};
 use super::lookup;
 use super::name;
@@ -16,8 +16,10 @@ use super::recording::{self, Ended};
 use super::status::Failed;
 use crate::audited_call::AuditedCall;
 use crate::object::Object;
-use proto::nfs4::{Bitmap4, ChangeInfo4, Nfsstat4, OpenArgs, OpenClaim4, OpenHow4, share};
-use state::v4::{OpenError, OpenRequest, Opened};
+use proto::nfs4::{
+    Bitmap4, ChangeInfo4, Nfsstat4, OpenArgs, OpenClaim4, OpenHow4, Stateid4, share,
+};
+use state::v4::{OpenError, OpenRequest, Opened, Stateid};
 use state::{ShareBits, ShareMode};
 use std::any::Any;
 use vfs::{Attr, Kept, OpenAccess, Right, SetAttr, Status, Want};
@@ -27,6 +29,8 @@ use xdr::{Reader, Writer};
 pub(super) const LOCKTYPE_POSIX: u32 = 4;
 /// `OPEN4_RESULT_MAY_NOTIFY_LOCK`: who waits for a lock is called back.
 const MAY_NOTIFY_LOCK: u32 = 0x20;
+/// `OPEN4_RESULT_NO_OPEN_STATEID`: the delegation stands for the open (RFC 9754 §4).
+const NO_OPEN_STATEID: u32 = 0x10;
 
 /// How often a reservation is tried that opens of clients are in the way of whose lease is over.
 const SHARE_ATTEMPTS: u32 = 4;
@@ -58,7 +62,7 @@ pub(super) fn open<'f>(
     reply: &mut Writer,
 ) -> Result<(), Failed> {
     let a: OpenArgs<'_> = args.get()?;
-    let mode = share_mode(&a)?;
+    let mode = share_mode(&a, frame.minor)?;
     let dir_or_file = frame.object()?.clone();
     let owner = a.owner.owner.0;
     let reclaims = matches!(a.claim, OpenClaim4::Previous(_));
@@ -100,36 +104,69 @@ pub(super) fn open<'f>(
         (_, OpenHow4::Create(_)) => return Err(Nfsstat4::Inval.into()),
     };
     frame.changed = true;
-    let stateid = wire_stateid(file.opened.stateid);
-    frame.set_stateid(stateid);
-    reply.put(&stateid);
-    reply.put(&file.dir);
-    // a client that is told so asks seldom by itself
-    let notified = if frame.session()?.has_callbacks() { MAY_NOTIFY_LOCK } else { 0 };
-    reply.u32(LOCKTYPE_POSIX | notified);
-    reply.put(&file.set);
     delegation::recall_own(frame, mode)?;
-    let is_delegated = match a.claim {
+    let granted = match a.claim {
         OpenClaim4::Null(name) => {
-            let name = (&dir_or_file, name.0);
-            delegation::put(frame, a.share_access, (mode, Some(name)), reply)
+            let name = Some((&dir_or_file, name.0));
+            delegation::decide(frame, a.share_access, &OpenedBy { mode, name })
         }
-        OpenClaim4::Fh => delegation::put(frame, a.share_access, (mode, None), reply),
-        OpenClaim4::Previous(had) => delegation::put_reclaimed(frame, had, a.share_access, reply),
-        _ => {
-            delegation::put_none(a.share_access, reply);
-            false
+        OpenClaim4::Fh => delegation::decide(frame, a.share_access, &OpenedBy { mode, name: None }),
+        OpenClaim4::Previous(had) => delegation::reclaimed(frame, had, a.share_access, mode),
+        _ => delegation::none(a.share_access),
+    };
+    let stands_alone = a.share_access & share::WANT_OPEN_XOR_DELEGATION != 0
+        && mode.deny == ShareBits::NONE
+        && !file.opened.again
+        && !reclaims;
+    let replacing = granted.as_ref().ok().filter(|_| stands_alone).map(|granted| granted.stateid);
+    put(frame, &file, replacing, reply)?;
+    delegation::put(&granted, reply);
+    // those from before others were held back do not count
+    frame.fetched = match granted {
+        Ok(granted) => granted.attr,
+        Err(_) => file.attr.filter(|_| mode.deny == ShareBits::NONE),
+    };
+    Ok(())
+}
+
+/// Appends OPEN's result up to the delegation. One that replaces the open ends it.
+fn put(
+    frame: &mut Frame<'_>,
+    file: &OpenedFile,
+    replacing: Option<Stateid>,
+    reply: &mut Writer,
+) -> Result<(), Failed> {
+    let session = frame.session()?;
+    // a client that is told so asks seldom by itself
+    let mut flags = LOCKTYPE_POSIX;
+    if session.has_callbacks() {
+        flags |= MAY_NOTIFY_LOCK;
+    }
+    let (open, current) = match replacing {
+        None => (wire_stateid(file.opened.stateid), file.opened.stateid),
+        Some(delegation) => {
+            let (client, key) = (session.client_id(), frame.file_key()?);
+            let stateid = file.opened.stateid;
+            let _ended = frame.v4().state.close(frame.reading, client, stateid, &key);
+            flags |= NO_OPEN_STATEID;
+            (Stateid4::ANONYMOUS, delegation)
         }
     };
-    // they are from before others were held back
-    frame.fetched = file.attr.filter(|_| !is_delegated && mode.deny == ShareBits::NONE);
+    frame.set_stateid(wire_stateid(current));
+    reply.put(&open);
+    reply.put(&file.dir);
+    reply.u32(flags);
+    reply.put(&file.set);
     Ok(())
 }
 
 /// What is wanted and denied.
-fn share_mode(args: &OpenArgs<'_>) -> Result<ShareMode, Failed> {
+fn share_mode(args: &OpenArgs<'_>, minor: u32) -> Result<ShareMode, Failed> {
     let want = args.share_access & share::WANT_MASK;
-    let known = share::ACCESS_MASK | share::WANT_MASK | share::WANT_SIGNALS;
+    let mut known = share::ACCESS_MASK | share::WANT_MASK | share::WANT_SIGNALS;
+    if minor > 1 {
+        known |= share::WANT_DELEG_TIMESTAMPS | share::WANT_OPEN_XOR_DELEGATION;
+    }
     if args.share_access & !known != 0 || want > share::WANT_CANCEL {
         return Err(Nfsstat4::Inval.into());
     }

@@ -2,7 +2,8 @@
 //!
 //! `.` and `..` are not entries here. The cookie verifier is zero: a cookie remains valid as long as its entry exists. If
 //! the attributes of an entry cannot be fetched, `rdattr_error` reports that if it is requested; otherwise the entry is
-//! left out. The list ends before a file of which another client has a write delegation, which is recalled when it is the first.
+//! left out. The list ends before a file of which another client has a write delegation, who is asked when it is the first; so are those
+//! who have others behind it.
 //! Where another export begins, the attributes are those of its root, or NFS4ERR_MOVED if it is elsewhere.
 
 use super::absent;
@@ -31,6 +32,9 @@ const HEAD: usize = 8;
 const TAIL: usize = 4 + 4;
 /// About how many times as long as a name with its cookie an entry with attributes is.
 const ATTRS_FACTOR: usize = 4;
+/// Files that other clients are asked for in one call, and entries that are looked at for them.
+const ASKED_MAX: usize = 16;
+const PASSED_MAX: usize = 256;
 
 struct List<'a, 'f> {
     frame: &'a Frame<'f>,
@@ -48,8 +52,12 @@ struct List<'a, 'f> {
     is_moved: bool,
     /// Attributes of entries are asked for that show writes, and there are write delegations.
     shows_writes: bool,
-    /// The file of which another client has a write delegation, before which the list ends.
-    delegated: Option<Fid>,
+    /// Files of which other clients have write delegations, before the first of which the list ends.
+    delegated: Vec<Fid>,
+    /// Entries that were looked at only for more of them.
+    passed: usize,
+    /// The attributes of such files, as their holders say.
+    held: Vec<(Fid, Attr)>,
 }
 
 impl List<'_, '_> {
@@ -58,12 +66,10 @@ impl List<'_, '_> {
         if matches!(entry.name, b"." | b"..") {
             return ControlFlow::Continue(());
         }
-        if self.shows_writes
-            && let Some(node) = &entry.node
-            && self.frame.nfs.is_written_by_other(self.dir, &node.fid, self.frame.client_id())
-        {
-            self.delegated = Some(node.fid);
-            return ControlFlow::Break(());
+        if self.shows_writes && self.is_to_be_asked_for(entry) {
+            let is_enough =
+                self.has_entries || self.delegated.len() >= ASKED_MAX || self.passed >= PASSED_MAX;
+            return if is_enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
         }
         let before = reply.mark();
         reply.u32(1);
@@ -79,6 +85,19 @@ impl List<'_, '_> {
         }
         self.has_entries = true;
         ControlFlow::Continue(())
+    }
+
+    /// Whether an entry is a file whose attributes another client must be asked for, or comes behind one.
+    fn is_to_be_asked_for(&mut self, entry: &DirEntry<'_>) -> bool {
+        if let Some(node) = &entry.node
+            && !self.held.iter().any(|(fid, _)| *fid == node.fid)
+            && self.frame.nfs.is_written_by_other(self.dir, &node.fid, self.frame.client_id())
+        {
+            self.delegated.push(node.fid);
+            return true;
+        }
+        self.passed = self.passed.saturating_add(1);
+        !self.delegated.is_empty()
     }
 
     /// Appends the attributes of an entry; false if it is to be left out.
@@ -117,7 +136,8 @@ impl List<'_, '_> {
                 }
             }
         }
-        let (fid, found) = (&node.fid, &node.attr);
+        let held = self.held.iter().find(|(fid, _)| *fid == node.fid);
+        let (fid, found) = held.map_or((&node.fid, &node.attr), |(fid, held)| (fid, held));
         let export = self.dir.export();
         let acl = match self.acl_of(*fid) {
             Ok(acl) => acl,
@@ -234,7 +254,9 @@ pub(super) fn readdir<'f>(
         is_moved: false,
         shows_writes: frame.nfs.v4.state.any_write_delegations()
             && asked.meets(&delegation::SHOW_WRITES),
-        delegated: None,
+        delegated: Vec::new(),
+        passed: 0,
+        held: Vec::new(),
     };
     let nodes = !asked.is_empty();
     let args = ListArgs {
@@ -244,12 +266,13 @@ pub(super) fn readdir<'f>(
         room: most / ATTRS_FACTOR,
     };
     let mut listing = verbs::readdir(dir, args, &mut |entry| list.append(entry, reply))?;
-    if let Some(fid) = list.delegated.filter(|_| !list.has_entries) {
-        frame.nfs.before_read(dir, &fid, frame.client_id())?;
+    if !list.delegated.is_empty() && !list.has_entries {
+        let asked = std::mem::take(&mut list.delegated);
+        list.held = frame.nfs.attrs_by_holders(dir, &asked, frame.client_id())?;
+        list.passed = 0;
         reply.rewind(start);
-        list.delegated = None;
         listing = verbs::readdir(dir, args, &mut |entry| list.append(entry, reply))?;
-        if list.delegated.is_some() && !list.has_entries {
+        if !list.delegated.is_empty() && !list.has_entries {
             return Err(Nfsstat4::Delay.into());
         }
     }

@@ -1,6 +1,7 @@
 //! SETATTR (RFC 8881 §18.30). A change of the size is a write, which the stateid must allow.
 
 use super::acl::{self, PosixAcls};
+use super::delegation;
 use super::frame::Frame;
 use super::settable_attrs;
 use super::stateids::{self, DataAccess};
@@ -21,7 +22,10 @@ pub(super) fn setattr<'f>(
     let object = frame.object()?;
     frame.nfs.before_change(object, &object.fid, frame.client_id())?;
     let wanted = settable_attrs::parse(frame, &attrs)?.of_existing()?;
-    let set = wanted.set;
+    let mut set = wanted.set;
+    if let Some(held) = wanted.held() {
+        (set.atime, set.mtime) = delegation::times_to_set(frame, stateid, held)?;
+    }
     let right = if set.size.is_some() {
         stateids::data_right(frame, stateid, DataAccess::Write)?
     } else {

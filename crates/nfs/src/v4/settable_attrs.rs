@@ -15,6 +15,19 @@ use xdr::Reader;
 /// The longest owner that is looked at.
 const OWNER_MAX: usize = 1024;
 
+/// The times that the holder of a delegation has kept (RFC 9754 §5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct HeldTimes {
+    pub accessed: Option<Time>,
+    pub modified: Option<Time>,
+}
+
+impl HeldTimes {
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// What is to be set.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Settable {
@@ -24,6 +37,8 @@ pub(super) struct Settable {
     umask: Option<u32>,
     /// The ACL.
     pub acl: Option<Vec<Ace>>,
+    /// What the holder of a delegation may set.
+    held: HeldTimes,
 }
 
 impl Settable {
@@ -32,6 +47,13 @@ impl Settable {
         let mut mask = mask_of(&self.set);
         if self.acl.is_some() {
             mask = mask.or(&Bitmap4::of(&[a::ACL]));
+        }
+        for (time, number) in
+            [(self.held.accessed, a::TIME_DELEG_ACCESS), (self.held.modified, a::TIME_DELEG_MODIFY)]
+        {
+            if time.is_some() {
+                mask = mask.or(&Bitmap4::of(&[number]));
+            }
         }
         if self.umask.is_some() {
             mask = mask.without(&Bitmap4::of(&[a::MODE])).or(&Bitmap4::of(&[a::MODE_UMASK]));
@@ -42,6 +64,11 @@ impl Settable {
     /// The entries of the ACL, and the owner that the object gets, if any.
     pub fn acl(&self) -> (Option<&[Ace]>, Option<u32>) {
         (self.acl.as_deref(), self.set.uid)
+    }
+
+    /// The times of a delegation's holder, if any are to be set.
+    pub fn held(&self) -> Option<&HeldTimes> {
+        (!self.held.is_empty()).then_some(&self.held)
     }
 
     /// What is set on an object that exists.
@@ -55,8 +82,11 @@ impl Settable {
     /// What is set on an object that is made in a directory: the umask counts only where nothing is inherited.
     ///
     /// # Errors
-    /// Those of asking for the directory's ACL.
+    /// NFS4ERR_INVAL for times of a delegation; those of asking for the directory's ACL.
     pub fn of_new(mut self, dir: &Object<'_>) -> Result<Self, Failed> {
+        if !self.held.is_empty() {
+            return Err(Nfsstat4::Inval.into());
+        }
         if let (Some(umask), Some(mode)) = (self.umask, self.set.mode) {
             let inherits = umask & mode != 0 && verbs::acls(dir, false, true)?.default.is_some();
             self.set.mode = Some(if inherits { mode } else { mode & !umask });
@@ -92,7 +122,7 @@ fn parse_with(minor: u32, owners: Owners<'_>, wire: &Fattr4<'_>) -> Result<Setta
         return Err(Nfsstat4::Inval.into());
     }
     let mut set = SetAttr::default();
-    let (mut umask, mut acl) = (None, None);
+    let (mut umask, mut acl, mut held) = (None, None, HeldTimes::default());
     for number in mask.iter() {
         match number {
             a::SIZE => set.size = Some(size(values.u64()?)?),
@@ -110,6 +140,8 @@ fn parse_with(minor: u32, owners: Owners<'_>, wire: &Fattr4<'_>) -> Result<Setta
             }
             a::TIME_ACCESS_SET => set.atime = time(&mut values)?,
             a::TIME_MODIFY_SET => set.mtime = time(&mut values)?,
+            a::TIME_DELEG_ACCESS => held.accessed = Some(point(&mut values)?),
+            a::TIME_DELEG_MODIFY => held.modified = Some(point(&mut values)?),
             // no file system sets it: it is not among the attributes that the answer says are set
             a::TIME_CREATE => {
                 let _not_set = point(&mut values)?;
@@ -118,7 +150,12 @@ fn parse_with(minor: u32, owners: Owners<'_>, wire: &Fattr4<'_>) -> Result<Setta
         }
     }
     values.end()?;
-    Ok(Settable { set, umask, acl })
+    // one's own and the server's
+    let sets_times = set.atime != SetTime::Keep || set.mtime != SetTime::Keep;
+    if sets_times && !held.is_empty() {
+        return Err(Nfsstat4::Inval.into());
+    }
+    Ok(Settable { set, umask, acl, held })
 }
 
 /// The attributes that this sets.

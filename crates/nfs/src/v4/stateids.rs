@@ -67,10 +67,7 @@ pub(super) fn right_at(
         // who has opened the file may do what it was open for, whatever its mode is now; others are checked
         Ok(granted) if granted.user == Some(frame.principal) => Ok(opened_for(granted.access)),
         Ok(_) => Ok(Right::Check),
-        Err(StateidError::Bad) => {
-            delegation::check_right(frame, stateid, &file, bits)?;
-            Ok(Right::Check)
-        }
+        Err(StateidError::Bad) => delegation::right(frame, stateid, &file, bits),
         Err(error) => Err(error.into()),
     }
 }

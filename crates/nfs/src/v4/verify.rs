@@ -14,9 +14,10 @@ use xdr::{Reader, Writer};
 /// Whether the attributes of the current object have these values.
 fn is_same<'f>(frame: &mut Frame<'f>, args: &mut Reader<'f>) -> Result<bool, Failed> {
     let wanted: Fattr4<'_> = args.get()?;
-    if frame.nfs.v4.state.any_write_delegations() {
-        delegation::before_attrs(frame, &wanted.mask)?;
-    }
+    let held = match frame.nfs.v4.state.any_write_delegations() {
+        true => delegation::attrs_by_holder(frame, &wanted.mask)?,
+        false => None,
+    };
     let object = frame.object()?;
     let (mut own, mut theirs) = (Writer::new(), Writer::new());
     if object.is_absent() {
@@ -24,7 +25,10 @@ fn is_same<'f>(frame: &mut Frame<'f>, args: &mut Reader<'f>) -> Result<bool, Fai
         absent::put(frame, object, &wanted.mask, &mut own)?;
     } else {
         attr::check_comparable(&attr_sets::given(frame, object, &SUPPORTED), &wanted.mask)?;
-        let found = verbs::getattr_with(object, attr::want(&wanted.mask))?;
+        let found = match held {
+            Some(held) => held,
+            None => verbs::getattr_with(object, attr::want(&wanted.mask))?,
+        };
         attr::put(frame, object, &found, &wanted.mask, &mut own)?;
     }
     theirs.put(&wanted);

@@ -171,6 +171,14 @@ pub mod attr {
     pub const MODE_UMASK: u32 = 81;
     /// `xattr_support`.
     pub const XATTR_SUPPORT: u32 = 82;
+    /// `offline`.
+    pub const OFFLINE: u32 = 83;
+    /// `time_deleg_access`.
+    pub const TIME_DELEG_ACCESS: u32 = 84;
+    /// `time_deleg_modify`.
+    pub const TIME_DELEG_MODIFY: u32 = 85;
+    /// `open_arguments`.
+    pub const OPEN_ARGUMENTS: u32 = 86;
 }
 
 /// What the Linux client's GETATTR asks of a file (its `nfs4_fattr_bitmap`). With a filehandle and `rdattr_error` its READDIR asks the
@@ -224,8 +232,8 @@ const fn both(number: u32, name: &'static str, since: u32) -> AttrInfo {
     AttrInfo { number, name, since, readable: true, settable: true }
 }
 
-/// The attributes of versions 4.0 to 4.2, RFC 8275 and RFC 8276 included, by number.
-pub static ATTRS: [AttrInfo; 83] = [
+/// The attributes of versions 4.0 to 4.2, RFC 8275, RFC 8276 and RFC 9754 included, by number.
+pub static ATTRS: [AttrInfo; 87] = [
     read_only(attr::SUPPORTED_ATTRS, "supported_attrs", 0),
     read_only(attr::TYPE, "type", 0),
     read_only(attr::FH_EXPIRE_TYPE, "fh_expire_type", 0),
@@ -309,4 +317,8 @@ pub static ATTRS: [AttrInfo; 83] = [
     both(attr::SEC_LABEL, "sec_label", 2),
     write_only(attr::MODE_UMASK, "mode_umask", 2),
     read_only(attr::XATTR_SUPPORT, "xattr_support", 2),
+    read_only(attr::OFFLINE, "offline", 2),
+    write_only(attr::TIME_DELEG_ACCESS, "time_deleg_access", 2),
+    write_only(attr::TIME_DELEG_MODIFY, "time_deleg_modify", 2),
+    read_only(attr::OPEN_ARGUMENTS, "open_arguments", 2),
 ];

@@ -22,6 +22,10 @@ pub mod share {
     pub const WANT_CANCEL: u32 = 0x0500;
     /// When a delegation could be signalled: two single bits.
     pub const WANT_SIGNALS: u32 = 0x3_0000;
+    /// The client wants to keep the file's times itself while it has the delegation (RFC 9754).
+    pub const WANT_DELEG_TIMESTAMPS: u32 = 0x10_0000;
+    /// The client wants no open where it gets a delegation (RFC 9754).
+    pub const WANT_OPEN_XOR_DELEGATION: u32 = 0x20_0000;
     /// The bits of `share_deny`.
     pub const DENY_MASK: u32 = 3;
 }

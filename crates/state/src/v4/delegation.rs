@@ -16,12 +16,16 @@
 //! All delegations end in [`V4State::end_delegation`].
 
 use super::client::Client;
-use super::delegation_entry::{DelegatedFile, Delegation, DelegationKind, Recall};
+use super::delegation_entry::{
+    DelegatedFile, Delegation, DelegationKind, DelegationRequest, Recall,
+};
 use super::file_opens::FileOpens;
+use super::granted_attrs::DelegatedTimes;
 use super::open_entry::{Guard, Open, meets};
 use super::server::{Entry, Reading, V4State};
 use super::session::Session;
 use super::stateid::{Stateid, StateidError, check_version, key_of};
+use super::stateid_access::StateidAccess;
 use crate::acquire::acquire;
 use crate::key::{FileKey, Now};
 use crate::share::{ShareBits, ShareMode};
@@ -49,6 +53,17 @@ pub enum DelegationConflict {
     Recalled(Vec<Recall>),
     /// Those of these clients are in the way, whose lease is over: end them, then ask again.
     Expired(Vec<u64>),
+}
+
+/// A delegation that a client's stateid names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NamedDelegation {
+    /// What for.
+    pub kind: DelegationKind,
+    /// What the file was opened for, and by whom.
+    pub opened: StateidAccess,
+    /// The times when it was granted, if the client keeps them itself.
+    pub times: Option<DelegatedTimes>,
 }
 
 /// A delegation, for the operator.
@@ -121,11 +136,15 @@ impl Reading<'_> {
         client_id: u64,
         stateid: Stateid,
         file: Option<&FileKey>,
-    ) -> Result<DelegationKind, StateidError> {
+    ) -> Result<NamedDelegation, StateidError> {
         let found = self.find(client_id, stateid)?;
         match file {
             Some(file) if found.file != *file => Err(StateidError::Bad),
-            _ => Ok(found.kind),
+            _ => Ok(NamedDelegation {
+                kind: found.kind,
+                opened: found.opened,
+                times: found.attrs.times,
+            }),
         }
     }
 }
@@ -210,8 +229,8 @@ impl V4State {
         if full { Err(NotDelegated::Resource) } else { Ok(()) }
     }
 
-    /// Gives a client a delegation of a file. `handle` is what the client calls the file; `guard` holds local
-    /// programs back, and is needed if the file has none yet. It is dropped if it is not used.
+    /// Gives a client a delegation of a file. `guard` holds local programs back, and is needed if the file has none yet. It
+    /// is dropped if it is not used.
     ///
     /// # Errors
     /// [`NotDelegated`].
@@ -219,10 +238,10 @@ impl V4State {
         &self,
         now: Now,
         session: &Session,
-        kind: DelegationKind,
-        (file, handle): (&FileKey, &[u8]),
+        request: &DelegationRequest<'_>,
         guard: Option<Guard>,
     ) -> Result<Stateid, NotDelegated> {
+        let (kind, file) = (request.kind, request.file);
         let mut spare = guard;
         let hashed = self.files.hashed(file);
         let files = acquire(self.files.shard(&hashed).ok_or(NotDelegated::Resource)?);
@@ -232,7 +251,7 @@ impl V4State {
         if spare.is_none() && !delegated.contains_key(file) {
             return Err(NotDelegated::Contention);
         }
-        let new = self.add(now, session, kind, (file, handle))?;
+        let new = self.add(now, session, request)?;
         let stateid = Stateid { seqid: 1, other: new.other };
         let entry = delegated.entry(*file).or_default();
         entry.delegations.push(new);
@@ -249,11 +268,9 @@ impl V4State {
         &self,
         now: Now,
         session: &Session,
-        kind: DelegationKind,
-        (file, handle): (&FileKey, &[u8]),
+        request: &DelegationRequest<'_>,
     ) -> Result<Arc<Delegation>, NotDelegated> {
-        let new = Delegation::new(self.other(), kind, (*file, handle), &session.client, now);
-        let new = Arc::new(new);
+        let new = Arc::new(Delegation::new(self.other(), request, &session.client, now));
         // found by its stateid before it is the client's: ending the client ends it
         self.entries.pin().insert(key_of(&new.other), Entry::Delegation(Arc::clone(&new)));
         let most = self.limits.delegations_per_client;
@@ -262,7 +279,7 @@ impl V4State {
             return Err(NotDelegated::Resource);
         }
         self.delegations.count.fetch_add(1, Relaxed);
-        if kind == DelegationKind::Write {
+        if request.kind == DelegationKind::Write {
             self.delegations.writing.fetch_add(1, Relaxed);
         }
         Ok(new)
@@ -278,9 +295,9 @@ impl V4State {
         &self,
         now: Now,
         session: &Session,
-        kind: DelegationKind,
-        (file, handle): (&FileKey, &[u8]),
+        request: &DelegationRequest<'_>,
     ) -> Result<Stateid, NotDelegated> {
+        let (kind, file) = (request.kind, request.file);
         let hashed = self.files.hashed(file);
         let files = acquire(self.files.shard(&hashed).ok_or(NotDelegated::Resource)?);
         check_opens(session, kind, files.get(&hashed))?;
@@ -293,7 +310,7 @@ impl V4State {
         if others.iter().any(own) || self.delegation_count() >= self.limits.delegations {
             return Err(NotDelegated::Resource);
         }
-        let new = self.add(now, session, kind, (file, handle))?;
+        let new = self.add(now, session, request)?;
         self.begin_recall(now, &new);
         let stateid = Stateid { seqid: 1, other: new.other };
         delegated.entry(*file).or_default().delegations.push(new);
@@ -322,9 +339,7 @@ impl V4State {
         if !self.any_write_delegations() {
             return DelegationConflict::Nothing;
         }
-        self.recall_from(now, file, |delegation| {
-            delegation.kind == DelegationKind::Write && Some(delegation.client.id) != except
-        })
+        self.recall_from(now, file, |delegation| delegation.is_written_by_other(except))
     }
 
     /// What delegations are in the way of whoever wants to change a file, of other clients than `except`. They are
@@ -362,12 +377,7 @@ impl V4State {
 
     /// Whether a client other than `except` has a write delegation of a file.
     pub fn is_written_by_other(&self, file: &FileKey, except: Option<u64>) -> bool {
-        let Some(shard) = self.delegations.shard(file) else { return false };
-        let files = acquire(shard);
-        let writes = |delegation: &Arc<Delegation>| {
-            delegation.kind == DelegationKind::Write && Some(delegation.client.id) != except
-        };
-        files.get(file).is_some_and(|file| file.delegations.iter().any(writes))
+        self.write_holder(file, except).is_some()
     }
 
     /// Recalls those of a file's delegations that are in the way.

@@ -4,8 +4,10 @@
 //! last delegation, and dropped by the thread that removed it, without a lock.
 
 use super::client::Client;
+use super::granted_attrs::GrantedAttrs;
 use super::open_entry::Guard;
 use super::stateid::Stateid;
+use super::stateid_access::StateidAccess;
 use crate::acquire::acquire;
 use crate::key::{FileKey, Now};
 use crate::sync::{Arc, AtomicU64, AtomicUsize, Mutex};
@@ -34,14 +36,32 @@ pub enum DelegationKind {
     Write,
 }
 
+/// A delegation that a client is to get.
+pub struct DelegationRequest<'a> {
+    /// What for.
+    pub kind: DelegationKind,
+    /// The file.
+    pub file: &'a FileKey,
+    /// The file as the client names it.
+    pub handle: &'a [u8],
+    /// What its user has opened the file for: for that the delegation stands for the file's permissions, as an open does.
+    pub opened: StateidAccess,
+    /// What the server knows of the file now.
+    pub attrs: GrantedAttrs,
+}
+
 /// A delegation (RFC 8881 §10.4).
 pub(super) struct Delegation {
     pub(super) other: [u8; 12],
     pub(super) kind: DelegationKind,
     pub(super) file: FileKey,
     pub(super) client: Arc<Client>,
+    pub(super) opened: StateidAccess,
+    pub(super) attrs: GrantedAttrs,
     /// The file as the client names it.
-    handle: Box<[u8]>,
+    pub(super) handle: Box<[u8]>,
+    /// The highest change attribute that others were shown of a file that the client had changed; 0 at first.
+    shown_change: AtomicU64,
     /// When it was granted.
     granted_ms: u64,
     /// When it was first recalled, or [`NEVER`].
@@ -55,17 +75,19 @@ pub(super) struct Delegation {
 impl Delegation {
     pub fn new(
         other: [u8; 12],
-        kind: DelegationKind,
-        (file, handle): (FileKey, &[u8]),
+        request: &DelegationRequest<'_>,
         client: &Arc<Client>,
         now: Now,
     ) -> Self {
         Self {
             other,
-            kind,
-            file,
+            kind: request.kind,
+            file: *request.file,
             client: Arc::clone(client),
-            handle: handle.into(),
+            opened: request.opened,
+            attrs: request.attrs,
+            handle: request.handle.into(),
+            shown_change: AtomicU64::new(0),
             granted_ms: now.0,
             recalled_ms: AtomicU64::new(NEVER),
             again_ms: AtomicU64::new(NEVER),
@@ -80,6 +102,23 @@ impl Delegation {
     /// Ends it; false if it has ended before.
     pub fn end(&self) -> bool {
         self.ended.swap(1, Release) == 0
+    }
+
+    /// Whether a client other than `except` writes the file by it.
+    pub fn is_written_by_other(&self, except: Option<u64>) -> bool {
+        self.kind == DelegationKind::Write && Some(self.client.id) != except
+    }
+
+    /// See [`super::Holder::shown_change`].
+    pub fn shown_change(&self, found: u64, is_modified: bool) -> u64 {
+        let next = |shown: u64| {
+            let is_seen = shown != 0 && found <= shown;
+            (is_modified || is_seen).then(|| found.max(shown).saturating_add(1))
+        };
+        match self.shown_change.fetch_update(Relaxed, Relaxed, next) {
+            Ok(shown) => next(shown).unwrap_or(found),
+            Err(_) => found,
+        }
     }
 
     /// For how long it has been recalled.

@@ -31,6 +31,8 @@ mod delegation_entry;
 mod exchange_id;
 mod file_opens;
 mod files;
+mod granted_attrs;
+mod holder;
 mod key_hash;
 mod limits;
 mod lock_entry;
@@ -51,6 +53,7 @@ mod session;
 mod slot;
 mod slots;
 mod stateid;
+mod stateid_access;
 mod view;
 
 pub use crate::principal::Principal;
@@ -59,16 +62,20 @@ pub use back_channel::{
     BACK_CONNS_MAX, BACK_SLOTS_MAX, BackAnswer, BackCall, BackChannel, BackStep,
 };
 pub use create_session::{CreateSession, CreateSessionError, DestroyError};
-pub use delegation::{DelegationConflict, DelegationRow, NotDelegated, SweptDelegations};
-pub use delegation_entry::{DelegationKind, Recall};
+pub use delegation::{
+    DelegationConflict, DelegationRow, NamedDelegation, NotDelegated, SweptDelegations,
+};
+pub use delegation_entry::{DelegationKind, DelegationRequest, Recall};
 pub use exchange_id::{ExchangeId, ExchangeIdError, Exchanged};
+pub use granted_attrs::{DelegatedTimes, FileTime, GrantedAttrs};
+pub use holder::Holder;
 pub use limits::V4Limits;
 pub use lock_entry::Released;
 pub use lock_state::LockRef;
 pub use machine::MachineCredential;
 pub use minor0::{
     Begun, Callback, CallbackPath, ClientIdError, ClientNames, KeptReply, LockBegun, LockOwnerName,
-    Minor0Client, OwnerError, OwnerRow, ReleaseError, Request, SetClientId, StateidAccess, Turn,
+    Minor0Client, OwnerError, OwnerRow, ReleaseError, Request, SetClientId, Turn,
 };
 pub use name_conflicts::{NameConflict, NameConflictKind};
 pub use open::{DowngradeError, OpenError, OpenRequest, Opened};
@@ -81,3 +88,4 @@ pub use session::{
     ChannelLimits, Created, SequenceError, Session, SessionId, SlotTicket, Started, status_flags,
 };
 pub use stateid::{Stateid, StateidError};
+pub use stateid_access::StateidAccess;

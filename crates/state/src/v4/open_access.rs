@@ -1,10 +1,10 @@
 //! What a stateid gives the right to: the check that READ and WRITE make (RFC 8881 §8.2).
 
-use super::minor0::StateidAccess;
 use super::open::OpenError;
 use super::open_entry::Open;
 use super::server::{Reading, V4State};
 use super::stateid::{Stateid, StateidError, check_version};
+use super::stateid_access::StateidAccess;
 use crate::key::{FileKey, Now};
 use crate::share::ShareBits;
 use crate::sync::Arc;

@@ -2,8 +2,9 @@
 
 use crate::v4_world::{ALICE, CHANNEL, LEASE, exchange_id_of, random};
 use bowline_state::v4::{
-    CreateSession, DelegationConflict, DelegationKind, DestroyError, NotDelegated, OpenError,
-    OpenRequest, SessionId, Started, Stateid, StateidError, V4Limits, V4State, status_flags,
+    CreateSession, DelegationConflict, DelegationKind, DelegationRequest, DestroyError,
+    GrantedAttrs, NotDelegated, OpenError, OpenRequest, SessionId, Started, Stateid, StateidAccess,
+    StateidError, V4Limits, V4State, status_flags,
 };
 use bowline_state::{FileKey, Now, ShareBits, ShareMode};
 use proptest::prelude::*;
@@ -22,6 +23,12 @@ struct World {
 
 fn file(n: u8) -> FileKey {
     FileKey::new(&[n; 8]).unwrap()
+}
+
+fn request(kind: DelegationKind, file: &FileKey) -> DelegationRequest<'_> {
+    let opened = StateidAccess { access: ShareBits::READ, user: Some(ALICE) };
+    let attrs = GrantedAttrs { change: 7, times: None };
+    DelegationRequest { kind, file, handle: b"handle", opened, attrs }
 }
 
 impl World {
@@ -84,7 +91,7 @@ impl World {
             true => Some(Box::new(Arc::clone(&self.guard)) as _),
             false => None,
         };
-        self.state.delegate(Now(now), session, kind, (&file(n), b"handle"), guard)
+        self.state.delegate(Now(now), session, &request(kind, &file(n)), guard)
     }
 
     fn give_back(
@@ -184,6 +191,28 @@ fn the_holder_changes_the_file_without_a_recall() {
     assert_eq!(world.state.recall_for_change(Now(1), &file(1), own), DelegationConflict::Nothing);
     world.open(0, 1, ShareBits::WRITE, 1).unwrap();
     assert_eq!(world.state.recalled_count(), 0);
+}
+
+#[test]
+fn the_change_attribute_rises_with_each_look_at_what_the_holder_has_changed_and_after_the_last() {
+    let world = World::new(2);
+    world.delegate(0, 2, 0).unwrap();
+    let held = world.delegate_for(DelegationKind::Write, 0, 1, 0).unwrap();
+    let (state, own, other) = (&world.state, world.client_id(0), world.client_id(1));
+    assert!(state.write_holder(&file(1), Some(own)).is_none(), "it is the client itself");
+    assert!(state.write_holder(&file(2), Some(other)).is_none(), "it only reads");
+    let holder = state.write_holder(&file(1), Some(other)).unwrap();
+    assert_eq!((holder.client_id(), holder.granted().change), (own, 7));
+    // as granted, changed twice, and sent within the same tick of the clock
+    let looks = [(7, false), (7, true), (7, true), (9, false), (9, false), (9, true)];
+    let shown = looks.map(|(found, is_modified)| holder.shown_change(found, is_modified));
+    assert_eq!(shown, [7, 8, 9, 10, 11, 12]);
+    assert_eq!(holder.shown_change(100, false), 100, "sent, a tick later");
+    assert!(!holder.is_leaving(Now(1), LEASE) && holder.is_leaving(Now(LEASE + 2000), LEASE));
+    assert_eq!(state.recall_file(Now(2), &file(1)).len(), 1);
+    assert!(holder.is_leaving(Now(2), LEASE) && !holder.is_ended());
+    world.give_back(0, 1, held).unwrap();
+    assert!(holder.is_ended() && state.write_holder(&file(1), None).is_none());
 }
 
 #[test]
@@ -313,8 +342,7 @@ fn one_that_is_reclaimed_is_recalled_already_and_holds_nobody_back() {
     let reclaim = |client: usize, n: u8, now: u64| {
         let reading = world.state.read();
         let session = reading.session(&world.sessions[client]).unwrap();
-        let handle = (&file(n), &b"handle"[..]);
-        world.state.reclaim_delegation(Now(now), session, DelegationKind::Read, handle)
+        world.state.reclaim_delegation(Now(now), session, &request(DelegationKind::Read, &file(n)))
     };
     let held = reclaim(0, 1, 0).unwrap();
     assert_eq!(reclaim(0, 1, 0), Err(NotDelegated::Resource), "it has one");

@@ -147,6 +147,9 @@ fn times(local: &LocalFs, cx: &Cx<'_>, file: &OpenFile, attr: &Attr, set: &SetAt
             check(local, cx, file, attr, Permission::WRITE)?;
             local.identity.act_as_server().and_then(|()| set_them()).map_err(errno::from)
         }
+        (SetTime::Delegated(_), _) | (_, SetTime::Delegated(_)) => {
+            local.identity.act_as_server().and_then(|()| set_them()).map_err(errno::from)
+        }
         (
             SetTime::Keep | SetTime::Now | SetTime::To(_),
             SetTime::Keep | SetTime::Now | SetTime::To(_),
@@ -158,6 +161,6 @@ pub(super) fn when(time: SetTime) -> When {
     match time {
         SetTime::Keep => When::Keep,
         SetTime::Now => When::Now,
-        SetTime::To(time) => When::At(time.sec, time.nsec),
+        SetTime::To(time) | SetTime::Delegated(time) => When::At(time.sec, time.nsec),
     }
 }

@@ -124,7 +124,7 @@ fn set(set: &SetAttr) -> AttributesJson {
     let moment = |set: SetTime| match set {
         SetTime::Keep => None,
         SetTime::Now => Some("now".to_owned()),
-        SetTime::To(to) => Some(utc(to.sec, to.nsec / 1000)),
+        SetTime::To(to) | SetTime::Delegated(to) => Some(utc(to.sec, to.nsec / 1000)),
     };
     AttributesJson {
         mode: set.mode.map(|mode| format!("{mode:04o}")),

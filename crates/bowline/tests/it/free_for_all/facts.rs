@@ -119,6 +119,14 @@ pub struct Seen {
     pub mode: u32,
 }
 
+/// What a party is told of a file without looking at its data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Attrs {
+    /// Others after each change: the change attribute, or the times.
+    pub changes: (u64, u64),
+    pub size: u64,
+}
+
 impl Seen {
     pub fn new(data: &[u8], size: u64, mode: u32) -> Self {
         let mut numbers = [0; PARTIES];

@@ -12,10 +12,12 @@ mod version4;
 
 use crate::rig::{NOBODY, Server, random::Xorshift, random::seed, text};
 use facts::{
-    FILES, File, LOCAL, Named, PARTIES, Seen, TOLD_WITHIN, Value, mode_of, name_of, named,
+    Attrs, FILES, File, LOCAL, Named, PARTIES, Seen, TOLD_WITHIN, Value, mode_of, name_of, named,
     owner_of, size_of,
 };
 use local::Local;
+use std::collections::HashMap;
+use std::os::fd::AsFd;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
@@ -35,6 +37,10 @@ const SHIFT: Duration = Duration::from_millis(50);
 trait Party {
     /// What is in the file of this name, if it is there, and whether that is taken for unchanged by a delegation.
     fn read(&mut self, name: &str) -> (Option<Seen>, bool);
+    /// What is told of a file that is there, if it asks for that.
+    fn stat(&mut self, _name: &str) -> Option<Attrs> {
+        None
+    }
     /// Overwrites eight bytes.
     fn write(&mut self, name: &str, offset: u64, number: u64);
     fn set_size(&mut self, name: &str, size: u64);
@@ -53,6 +59,7 @@ trait Party {
 #[derive(Debug, Default)]
 struct Tally {
     reads: u64,
+    stats: u64,
     delegated: u64,
     changes: u64,
     slowest: Duration,
@@ -85,6 +92,10 @@ struct Player<'a> {
     files: &'a [File],
     chance: Xorshift,
     tally: Tally,
+    /// What was told of each file, and the versions that had been begun by then.
+    told: HashMap<usize, (Attrs, [u64; PARTIES])>,
+    /// Whether the file system's times differ after each change.
+    times_are_fine: bool,
 }
 
 impl Player<'_> {
@@ -95,10 +106,10 @@ impl Player<'_> {
             let at = ((shifts * NEW + self.chance.below(IN_USE)) % FILES as u64) as usize;
             let start = Instant::now();
             self.party.look();
-            if self.chance.below(5) < 3 {
-                self.read(at)
-            } else {
-                self.change(at)
+            match self.chance.below(6) {
+                0..3 => self.read(at),
+                3 => self.stat(at),
+                _ => self.change(at),
             }
             let took = start.elapsed();
             assert!(took < PATIENCE, "party {} took {took:?} with {}", self.me, name_of(at));
@@ -113,6 +124,25 @@ impl Player<'_> {
         self.party.end();
         std::mem::forget(failure);
         self.tally
+    }
+
+    /// Asks for attributes: they are others if the file was changed since they were asked for.
+    fn stat(&mut self, at: usize) {
+        let File::Shared { numbers, size, .. } = &self.files[at] else { return };
+        let name = name_of(at);
+        let (done, least) = (std::array::from_fn(|party| numbers[party].done()), size.done());
+        let Some(attrs) = self.party.stat(&name) else { return };
+        let done: [u64; PARTIES] = done;
+        self.check(&name, size, least, false, |version| size_of(version) == attrs.size, &attrs);
+        let begun = std::array::from_fn(|party| numbers[party].begun());
+        if let Some((before, had_begun)) = self.told.insert(at, (attrs, begun))
+            && self.times_are_fine
+            && done.iter().zip(had_begun).any(|(done, had_begun)| *done > had_begun)
+        {
+            let context = format!("{name}, {had_begun:?} had begun, {done:?} was done");
+            assert_ne!(before.changes, attrs.changes, "party {}: {context}", self.me);
+        }
+        self.tally.stats += 1;
     }
 
     fn change(&mut self, at: usize) {
@@ -274,6 +304,8 @@ fn free_for_all(delegations: &str, attr_cache_ms: u32) {
     let row = format!("{path} 127.0.0.1(rw,attr-cache={attr_cache_ms})\n");
     std::fs::write(&exports, row).unwrap();
     let exports = exports.to_str().unwrap();
+    let opened = std::fs::File::open(dir.path()).unwrap();
+    let times_are_fine = sys::stat::ctime_is_fine(opened.as_fd()).unwrap();
     let (setting, writes) = (format!("delegations={delegations}"), delegations == "write");
     let server =
         Server::start(&["--exports", exports, "--set", "versions=3,4.1", "--set", &setting]);
@@ -300,7 +332,8 @@ fn free_for_all(delegations: &str, attr_cache_ms: u32) {
         let mut threads = Vec::new();
         for (me, party) in parties.into_iter().enumerate() {
             let chance = Xorshift(seed.wrapping_add(me as u64 * 7919) | 1);
-            let player = Player { me, party, files, chance, tally: Tally::default() };
+            let (tally, told) = (Tally::default(), HashMap::new());
+            let player = Player { me, party, files, chance, tally, told, times_are_fine };
             threads.push(scope.spawn(move || player.play(game)));
         }
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()

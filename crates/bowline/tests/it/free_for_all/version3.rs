@@ -1,11 +1,11 @@
 //! The client of version 3, which keeps nothing.
 
-use super::facts::Seen;
+use super::facts::{Attrs, Seen};
 use super::{PATIENCE, Party};
 use crate::callbacks::connected;
 use crate::rig::Server;
 use client::{Client, Fh};
-use proto::nfs3::{CreateHow3, Sattr3, StableHow};
+use proto::nfs3::{CreateHow3, Nfstime3, Sattr3, StableHow};
 use std::time::{Duration, Instant};
 
 const NOENT: u32 = 2;
@@ -76,6 +76,14 @@ impl Party for Version3 {
                 Err(status) => panic!("{name}: {status}"),
             }
         }
+    }
+
+    fn stat(&mut self, name: &str) -> Option<Attrs> {
+        let file = self.find(name);
+        let attr = self.call(|client, _| client.getattr(&file)).unwrap();
+        let nanoseconds =
+            |time: Nfstime3| u64::from(time.seconds) * 1_000_000_000 + u64::from(time.nseconds);
+        Some(Attrs { changes: (nanoseconds(attr.mtime), nanoseconds(attr.ctime)), size: attr.size })
     }
 
     fn write(&mut self, name: &str, offset: u64, number: u64) {

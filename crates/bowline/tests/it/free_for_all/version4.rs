@@ -2,7 +2,7 @@
 //! its own memory, until it has returned the delegation. What it writes to a file of which it has a write delegation it sends
 //! before it returns that.
 
-use super::facts::Seen;
+use super::facts::{Attrs, Seen};
 use super::{PATIENCE, Party};
 use crate::callbacks::connected;
 use crate::rig::Server;
@@ -10,15 +10,15 @@ use client::nfs4::{Operations, Session, results_inside, succeeded};
 use client::{Callback, CallbackReply, Client, Reply};
 use proto::layout::Bytes;
 use proto::nfs4::{
-    Bitmap4, CbRecallAnyArgs, CbRecallArgs, CloseArgs, Createhow4, Fattr4, Nfsstat4, OpenArgs,
-    OpenClaim4, OpenHow4, OpenOwner4, ReadArgs, RemoveArgs, RenameArgs, SetattrArgs, StableHow4,
-    Stateid4, WriteArgs, attr, cb_op, op,
+    Bitmap4, CbGetattrArgs, CbRecallAnyArgs, CbRecallArgs, CloseArgs, Createhow4, Fattr4, Nfsstat4,
+    OpenArgs, OpenClaim4, OpenHow4, OpenOwner4, ReadArgs, RemoveArgs, RenameArgs, SetattrArgs,
+    StableHow4, Stateid4, WriteArgs, attr, cb_op, op,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use xdr::Reader;
+use xdr::{Reader, Writer};
 
 /// `OPEN4_SHARE_ACCESS_READ` with `_WANT_READ_DELEG`, and `_WRITE` with `_WANT_NO_DELEG`.
 const READ: u32 = 0x101;
@@ -28,6 +28,7 @@ const BOTH: u32 = 0x203;
 const OPEN_DELEGATE_READ: u32 = 1;
 const OPEN_DELEGATE_WRITE: u32 = 2;
 const BAD_STATEID: u32 = 10_025;
+const BAD_HANDLE: u32 = 10_001;
 const ANONYMOUS: Stateid4 = Stateid4 { seqid: 0, other: [0; 12] };
 /// The stateid that an operation before it has given.
 const CURRENT: Stateid4 = Stateid4 { seqid: 1, other: [0; 12] };
@@ -36,6 +37,15 @@ const PAUSE: Duration = Duration::from_millis(3);
 const GLANCE: Duration = Duration::from_millis(1);
 /// How often files are read from memory between two glances.
 const GLANCE_EVERY: u32 = 16;
+
+/// What the answers to callbacks are made of.
+#[derive(Default)]
+struct Known {
+    /// The delegations whose grant it has read.
+    delegations: BTreeSet<[u8; 12]>,
+    /// The change attributes and sizes of the files that it may write by one.
+    attrs: BTreeMap<Vec<u8>, (u64, u64)>,
+}
 
 enum Told {
     Recall(Stateid4),
@@ -63,8 +73,7 @@ pub struct Version4 {
     session: Session,
     dir: Vec<u8>,
     told: Receiver<Told>,
-    /// The delegations whose grant it has read.
-    known: Arc<Mutex<BTreeSet<[u8; 12]>>>,
+    known: Arc<Mutex<Known>>,
     held: BTreeMap<String, Held>,
     turns: u32,
     /// Whether it asks for write delegations.
@@ -74,11 +83,7 @@ pub struct Version4 {
 }
 
 /// Answers a callback as a client does that learns of a delegation by the reply to its OPEN.
-fn answer(
-    callback: &Callback,
-    known: &Mutex<BTreeSet<[u8; 12]>>,
-    tell: &Sender<Told>,
-) -> CallbackReply {
+fn answer(callback: &Callback, known: &Mutex<Known>, tell: &Sender<Told>) -> CallbackReply {
     let Callback::Compound { operation, args, .. } = callback else {
         return CallbackReply::Ok(Vec::new());
     };
@@ -86,10 +91,20 @@ fn answer(
     let told = match *operation {
         cb_op::RECALL => {
             let args: CbRecallArgs<'_> = r.get().unwrap();
-            if !known.lock().unwrap().contains(&args.stateid.other) {
+            if !known.lock().unwrap().delegations.contains(&args.stateid.other) {
                 return CallbackReply::Failed(BAD_STATEID);
             }
             Told::Recall(args.stateid)
+        }
+        cb_op::GETATTR => {
+            let args: CbGetattrArgs<'_> = r.get().unwrap();
+            let Some((change, size)) = known.lock().unwrap().attrs.get(args.fh.0).copied() else {
+                return CallbackReply::Failed(BAD_HANDLE);
+            };
+            let values = [change.to_be_bytes(), size.to_be_bytes()].concat();
+            let mut w = Writer::new();
+            w.put(&Fattr4 { mask: args.attributes, values: Bytes(&values) });
+            return CallbackReply::Ok(w.bytes().to_vec());
         }
         cb_op::RECALL_ANY => {
             let args: CbRecallAnyArgs = r.get().unwrap();
@@ -105,7 +120,7 @@ impl Version4 {
     pub fn new(server: &Server, path: &[u8], name: &[u8], writes: bool) -> Self {
         let mut client = connected(server);
         let (tell, told) = channel();
-        let known = Arc::new(Mutex::new(BTreeSet::new()));
+        let known = Arc::new(Mutex::new(Known::default()));
         let handler_knows = Arc::clone(&known);
         client.answer_callbacks(Box::new(move |callback| answer(callback, &handler_knows, &tell)));
         let session = client.open_session_with_callbacks(name, (4, 16)).unwrap();
@@ -145,7 +160,9 @@ impl Version4 {
         let operations = Operations::new().at(&held.handle).with(op::DELEGRETURN, &stateid);
         let reply = self.client.compound(&mut self.session, &operations).unwrap();
         assert_eq!(status(&reply), Nfsstat4::Ok, "{name} is returned");
-        self.known.lock().unwrap().remove(&stateid.other);
+        let mut known = self.known.lock().unwrap();
+        known.delegations.remove(&stateid.other);
+        known.attrs.remove(&held.handle);
     }
 
     fn send(&mut self, handle: &[u8], stateid: Stateid4, offset: u64, data: &[u8]) {
@@ -207,7 +224,7 @@ impl Version4 {
             .at(&self.dir)
             .with(op::OPEN, &args)
             .bare(op::GETFH)
-            .with(op::GETATTR, &Bitmap4::of(&[attr::SIZE, attr::MODE]))
+            .with(op::GETATTR, &Bitmap4::of(&[attr::CHANGE, attr::SIZE, attr::MODE]))
             .with(op::READ, &ReadArgs { stateid: CURRENT, offset: 0, count: 32 });
         let reply = match self.call(&operations) {
             Ok(reply) => reply,
@@ -221,12 +238,17 @@ impl Version4 {
         succeeded(&mut r, op::GETATTR).unwrap();
         let attrs: Fattr4<'_> = r.get().unwrap();
         let mut values = Reader::new(attrs.values.0);
-        let (size, mode) = (values.u64().unwrap(), values.u32().unwrap());
+        let (change, size) = (values.u64().unwrap(), values.u64().unwrap());
+        let mode = values.u32().unwrap();
         succeeded(&mut r, op::READ).unwrap();
         let _eof = r.bool().unwrap();
         let seen = Some(Seen::new(r.opaque(32).unwrap(), size, mode));
         if let Some(delegation) = delegation {
-            self.known.lock().unwrap().insert(delegation.stateid.other);
+            let mut known = self.known.lock().unwrap();
+            known.delegations.insert(delegation.stateid.other);
+            if delegation.writes {
+                known.attrs.insert(handle.clone(), (change, size));
+            }
         }
         let none = Delegation { stateid: ANONYMOUS, writes: false };
         let delegation = delegation.unwrap_or(none);
@@ -255,7 +277,12 @@ impl Version4 {
                 if let Some(seen) = &mut held.seen {
                     seen.numbers[offset as usize / 8] = number;
                 }
-                held.unsent = Some((offset, number));
+                if held.unsent.replace((offset, number)).is_none()
+                    && let Some((change, _)) =
+                        self.known.lock().unwrap().attrs.get_mut(&held.handle)
+                {
+                    *change += 1;
+                }
                 self.unsent += 1;
                 true
             }
@@ -347,6 +374,24 @@ impl Party for Version4 {
         (seen, false)
     }
 
+    fn stat(&mut self, name: &str) -> Option<Attrs> {
+        // of its own files it knows more than the server
+        if self.held.contains_key(name) {
+            return None;
+        }
+        let asked = Bitmap4::of(&[attr::CHANGE, attr::SIZE]);
+        let operations = Operations::new()
+            .at(&self.dir)
+            .with(op::LOOKUP, &Bytes::<255>(name.as_bytes()))
+            .with(op::GETATTR, &asked);
+        let reply = self.call(&operations).unwrap();
+        let mut r = inside(&reply, &[op::PUTFH, op::LOOKUP, op::GETATTR]);
+        let attrs: Fattr4<'_> = r.get().unwrap();
+        let mut values = Reader::new(attrs.values.0);
+        let (change, size) = (values.u64().unwrap(), values.u64().unwrap());
+        Some(Attrs { changes: (change, 0), size })
+    }
+
     fn write(&mut self, name: &str, offset: u64, number: u64) {
         if self.writes && self.write_unsent(name, offset, number) {
             return;
@@ -358,6 +403,11 @@ impl Party for Version4 {
     fn set_size(&mut self, name: &str, size: u64) {
         self.before_own_change(name);
         self.set(name, attr::SIZE, &size.to_be_bytes());
+        if let Some(held) = self.held.get(name)
+            && let Some((_, is)) = self.known.lock().unwrap().attrs.get_mut(&held.handle)
+        {
+            *is = size;
+        }
     }
 
     fn set_mode(&mut self, name: &str, mode: u32) {

@@ -14,9 +14,11 @@
 //! runs under it.
 
 mod calls;
+mod holder_attrs;
 mod operation;
 mod table;
 
+pub use holder_attrs::{HolderAttrs, HolderTimes};
 pub use operation::{CallbackAnswer, CallbackFailure, Done, Operation};
 
 use rpc::{CallCredential, ConnId, Outbound};

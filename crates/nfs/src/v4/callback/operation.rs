@@ -1,10 +1,11 @@
 //! Operations of callbacks: encoding of the request, decoding of the reply.
 
+use super::holder_attrs;
 use proto::layout::Bytes;
 use proto::nfs4::{
-    Bitmap4, CbCompoundHead, CbCompoundResult, CbNotifyLockArgs, CbOffloadArgs, CbRecallAnyArgs,
-    CbRecallArgs, CbRecallSlotArgs, CbSequenceArgs, CbSequenceResult, LockOwner4, Nfsstat4,
-    OffloadInfo4, Stateid4, cb_op,
+    Bitmap4, CbCompoundHead, CbCompoundResult, CbGetattrArgs, CbNotifyLockArgs, CbOffloadArgs,
+    CbRecallAnyArgs, CbRecallArgs, CbRecallSlotArgs, CbSequenceArgs, CbSequenceResult, LockOwner4,
+    Nfsstat4, OffloadInfo4, Stateid4, cb_op,
 };
 use rpc::CallFailure;
 use state::v4::{BackAnswer, BackCall, SessionId, Stateid};
@@ -33,6 +34,13 @@ pub enum Operation {
         stateid: Stateid,
         /// The file, as the client named it.
         handle: Box<[u8]>,
+    },
+    /// The holder of a write delegation is to say what it knows of the file (RFC 8881 §20.1).
+    Getattr {
+        /// The file, as the client named it.
+        handle: Box<[u8]>,
+        /// Whether the client keeps the file's times itself.
+        keeps_times: bool,
     },
     /// The client is to keep at most so many delegations and chooses which (RFC 8881 §20.6).
     RecallAny {
@@ -63,6 +71,7 @@ impl Operation {
         match self {
             Self::NotifyLock { .. } => cb_op::NOTIFY_LOCK,
             Self::Recall { .. } => cb_op::RECALL,
+            Self::Getattr { .. } => cb_op::GETATTR,
             Self::RecallAny { .. } => cb_op::RECALL_ANY,
             Self::Offload { .. } => cb_op::OFFLOAD,
             Self::RecallSlot { .. } => cb_op::RECALL_SLOT,
@@ -81,6 +90,10 @@ impl Operation {
                 truncate: false,
                 fh: Bytes(handle),
             }),
+            Self::Getattr { handle, keeps_times } => {
+                let attributes = holder_attrs::asked(*keeps_times);
+                w.put(&CbGetattrArgs { fh: Bytes(handle), attributes });
+            }
             Self::RecallAny { keep, writing } => {
                 let kinds: &[u32] = match writing {
                     false => &[READ_DELEGATIONS],

@@ -7,20 +7,11 @@ use super::super::open_entry::Open;
 use super::super::requester::Requester;
 use super::super::server::{Reading, V4State};
 use super::super::stateid::{Stateid, StateidError, check_version};
+use super::super::stateid_access::StateidAccess;
 use crate::key::{FileKey, HostId, Now};
-use crate::principal::Principal;
 use crate::share::ShareBits;
 use crate::sync::Arc;
 use std::sync::atomic::Ordering::Acquire;
-
-/// What a stateid gives the right to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct StateidAccess {
-    /// What the file is open for.
-    pub access: ShareBits,
-    /// Who has opened it, who need not be who uses the stateid; `None` if several have as one owner.
-    pub user: Option<Principal>,
-}
 
 /// A client of version 4.0 that a request is about.
 #[derive(Clone)]

@@ -26,7 +26,7 @@ mod set_client_id;
 mod sweep;
 mod turn;
 
-pub use access::{Minor0Client, StateidAccess};
+pub use access::Minor0Client;
 pub use callback::{Callback, CallbackPath};
 pub use locks::{LockBegun, LockOwnerName, ReleaseError};
 pub use owner::{KeptReply, OwnerError, Request};
