@@ -98,7 +98,8 @@ fn half_handshakes_cost_others_nothing() {
         assert!(begun.elapsed() < PATIENCE, "they stay");
         std::thread::sleep(Duration::from_millis(20));
     }
-    let among = cost_of_getattr(&server, &mut busy, &root);
+    // not of a time in which the last ones are still being read
+    let among = (0..5).map(|_| cost_of_getattr(&server, &mut busy, &root)).min().unwrap();
     // whoever makes a whole one is served
     let nfs3 = (proto::nfs3::PROGRAM, proto::nfs3::VERSION);
     let stream = client::sealed::connect(addr, PATIENCE, nfs3, (&tls, "localhost")).unwrap();
