@@ -6,7 +6,7 @@ use crate::delegations::{
     Machine, OPEN_DELEGATE_WRITE, OPEN_DELEGATE_WRITE_ATTRS, Opened, READ, Rig, WRITE, rig,
 };
 use crate::operator_tables::connect;
-use crate::rig::text;
+use crate::rig::{NOBODY, text};
 use client::nfs4::{Operations, results_inside, succeeded};
 use client::{Callback, CallbackReply, Client, Fh};
 use proto::layout::Bytes;
@@ -14,7 +14,7 @@ use proto::nfs4::{
     Bitmap4, CbGetattrArgs, Fattr4, Nfsstat4, Nfstime4, OpenClaim4, OpenHow4, ReadArgs,
     ReaddirArgs, SetattrArgs, StableHow4, Stateid4, WriteArgs, attr, cb_op, op,
 };
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
@@ -458,6 +458,16 @@ fn times_are_set_only_by_the_delegation_of_a_client_that_keeps_them() {
     let access = [(attr::TIME_DELEG_ACCESS, now)];
     assert_eq!(holder.set(&handle, delegation, &access), Nfsstat4::Ok);
     assert_eq!(look(&mut holder.machine, &handle).unwrap(), before);
+    // a change earlier than the grant is set only for whom utimensat(2) would
+    let early = Nfstime4 { seconds: 1_000_000_000, nseconds: 7 };
+    let modify_early = [(attr::TIME_DELEG_MODIFY, early)];
+    assert_eq!(holder.set(&handle, delegation, &modify_early), Nfsstat4::Ok);
+    assert_eq!(look(&mut holder.machine, &handle).unwrap(), before);
+    if is_root() {
+        chown(rig.path.with_file_name("kept"), Some(NOBODY), None).unwrap();
+        assert_eq!(holder.set(&handle, delegation, &modify_early), Nfsstat4::Ok);
+        assert_eq!(look(&mut holder.machine, &handle).unwrap().modified, early);
+    }
     // version 4.1 has none of it
     let mut older = Holder::new(&rig, 1);
     new_file(&rig, "older");

@@ -370,7 +370,8 @@ pub(super) fn attrs_by_holder(
 }
 
 /// The times that SETATTR is to set for the holder of a delegation that keeps them (RFC 9754 §5): of access and of the last
-/// change. Only later ones than when it was granted count, and none in the future.
+/// change. None are in the future. An earlier change than when it was granted is one that a program has set by utimensat(2),
+/// which the client has not passed on: it counts if the caller may set it himself.
 ///
 /// # Errors
 /// NFS4ERR_BAD_STATEID if the stateid is not of such a delegation; those of a stateid that is not good.
@@ -388,9 +389,18 @@ pub(super) fn times_to_set(
         let accepted = time.and_then(|time| accepted_time(time, granted, now));
         accepted.map_or(SetTime::Keep, SetTime::Delegated)
     };
-    Ok(match later(asked.modified, granted.modified) {
-        SetTime::Keep => (SetTime::Keep, SetTime::Keep),
-        modified => (later(asked.accessed, granted.accessed), modified),
+    let by_caller = |time: Option<Time>| {
+        let past = |time: Time| if file_time(time) < file_time(now) { time } else { now };
+        time.map_or(SetTime::Keep, |time| SetTime::To(past(time)))
+    };
+    Ok(match asked.modified {
+        Some(modified) if file_time(modified) < granted.modified => {
+            (by_caller(asked.accessed), by_caller(asked.modified))
+        }
+        modified => match later(modified, granted.modified) {
+            SetTime::Keep => (SetTime::Keep, SetTime::Keep),
+            modified => (later(asked.accessed, granted.accessed), modified),
+        },
     })
 }
 

@@ -10,6 +10,7 @@ use crate::audited_call::AuditedCall;
 use crate::object::Object;
 use crate::verbs;
 use proto::nfs4::{Nfsstat4, SetattrArgs};
+use vfs::Status;
 use vfs::acl4::Ace;
 use xdr::{Reader, Writer};
 
@@ -36,12 +37,17 @@ pub(super) fn setattr<'f>(
     // before anything is set
     let acls =
         wanted.acl.as_deref().map(|aces| prepare(&place.object, aces, set.uid)).transpose()?;
+    // earlier times than the holder of a delegation may set are ignored (RFC 9754 §5)
+    let only_held = wanted.held().is_some() && wanted.set.is_empty() && acls.is_none();
     let mut after = None;
     if acls.is_none() || !set.is_empty() {
         place.object.right = right;
         let changed = verbs::setattr(&place.object, Ok(set), None, &audit);
         place.object.right = vfs::Right::Check;
-        after = changed?.after;
+        after = match changed {
+            Err(Status::Perm | Status::Acces) if only_held => None,
+            changed => changed?.after,
+        };
     }
     // after the mode, whose permission bits it replaces (RFC 8881 §6.4.1.3)
     if let Some(acls) = acls {
