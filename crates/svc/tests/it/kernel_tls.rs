@@ -2,7 +2,7 @@
 //! (`tests_of_kernel_features_pass` of bowline). Elsewhere the tests of `tls` find the kernel without it.
 
 use crate::tls::{self, Sealed, call, receive};
-use crate::toy::{ECHO, FILE, GIVE, TAKE, config, message, opaque, record, results, until};
+use crate::toy::{ECHO, FILE, TAKE, config, message, opaque, record, results, until};
 use bowline_svc::{Config, KernelTlsChoice, KernelTlsState, ZeroCopy, kernel_tls_of_this_machine};
 use std::io::{Read, Write};
 use std::sync::Arc;
@@ -92,16 +92,12 @@ fn data_is_not_copied() {
 fn replies_arrive_although_the_server_stops() {
     let server = server_with_a_file(&[9; 400_000]);
     let mut stream = server.connect();
-    for xid in 1..=3 {
-        stream.write_all(&record(&message(xid, FILE, &range_of_file(0, 300_000)))).unwrap();
-        stream.write_all(&record(&message(xid + 10, GIVE, &100_000_u32.to_be_bytes()))).unwrap();
-    }
-    until("all are answered", || server.toy.server.conns().iter().any(|conn| conn.calls == 6));
+    // one call: others would wait until the client has read the reply to the first
+    stream.write_all(&record(&message(1, FILE, &range_of_file(0, 300_000)))).unwrap();
+    until("it is answered", || server.toy.server.conns().iter().any(|conn| conn.calls == 1));
     let stopped = std::thread::spawn(move || server.toy.stop());
     std::thread::sleep(Duration::from_millis(50));
-    for xid in [1, 11, 2, 12, 3, 13] {
-        assert_eq!(results(&receive(&mut stream).unwrap()).0, xid);
-    }
+    assert!(results(&receive(&mut stream).unwrap()) == (1, opaque(&[9; 300_000])));
     assert_eq!(stream.read(&mut [0; 10]).unwrap(), 0, "close_notify, and nothing behind it");
     stopped.join().unwrap();
 }
