@@ -495,7 +495,7 @@ fn a_client_learns_which_arguments_of_open_there_are() {
     let words = r.words::<10>().unwrap();
     r.end().unwrap();
     // access, deny, wishes, claims, ways to create
-    assert_eq!(words, [1, 0xe, 1, 0xf, 1, 0x30_0038, 1, 0x37, 1, 0xf]);
+    assert_eq!(words, [1, 0xe, 1, 0xf, 1, 0x20_0038, 1, 0x37, 1, 0xf]);
 }
 
 #[test]
