@@ -117,8 +117,10 @@ static() {
   # functions of the same instructions become one, by LLVM's linker, which Rust uses for this processor only
   [ "$(uname -m)" != x86_64 ] || fold=,--icf=all
   toolchain
-  # addresses that are corrected at the start in the short form, which takes a tenth of the room
-  static_flags='-C target-feature=+crt-static -C link-arg=-Wl,-z,pack-relative-relocs'$fold released --target "$target"
+  # addresses that are corrected at the start in the short form, which takes a tenth of the room; exports, of which most is read at
+  # the start, compiled to be small
+  static_flags='-C target-feature=+crt-static -C link-arg=-Wl,-z,pack-relative-relocs'$fold released --target "$target" \
+    --config 'profile.release.package.bowline-export.opt-level="s"'
   split "$root/target/package/$target/release/bowline" "$root/target/dist/static"
   local bytes
   bytes=$(stat -c %s target/dist/static/bowline)
