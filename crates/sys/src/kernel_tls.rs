@@ -216,9 +216,9 @@ fn set(
     value: &[u8],
 ) -> io::Result<()> {
     let len = libc::socklen_t::try_from(value.len()).map_err(io::Error::other)?;
+    let (fd, bytes) = (stream.as_raw_fd(), value.as_ptr().cast());
     // SAFETY: the kernel reads `len` bytes of `value`, which has as many.
-    let done =
-        unsafe { libc::setsockopt(stream.as_raw_fd(), level, name, value.as_ptr().cast(), len) };
+    let done = unsafe { libc::setsockopt(fd, level, name, bytes, len) };
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 

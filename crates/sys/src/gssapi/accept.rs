@@ -178,9 +178,9 @@ fn encryption_type(library: &'static Library, context: &MessageContext) -> Resul
     let last = unsafe { set.as_ref() }.filter(|set| set.count >= 2).and_then(|set| {
         // SAFETY: the set has two elements at least; the second is a buffer of `length` bytes.
         let identifier = unsafe { &*set.elements.add(1) };
+        let (first, length) = (identifier.value.cast::<u8>(), identifier.length);
         // SAFETY: as above.
-        let bytes =
-            unsafe { std::slice::from_raw_parts(identifier.value.cast::<u8>(), identifier.length) };
+        let bytes = unsafe { std::slice::from_raw_parts(first, length) };
         bytes.last().copied()
     });
     // SAFETY: the set is the library's own, and nothing borrows from it any more. The release overwrites the key.

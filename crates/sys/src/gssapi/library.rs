@@ -168,9 +168,9 @@ fn symbol(handle: *mut c_void, name: &CStr) -> Result<*mut c_void, GssError> {
 }
 
 fn load() -> Result<Library, GssError> {
+    let (name, flags) = (c"libgssapi_krb5.so.2".as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL);
     // SAFETY: loading runs the library's own start-up code, which any program may have run; it is never unloaded.
-    let handle =
-        unsafe { libc::dlopen(c"libgssapi_krb5.so.2".as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
+    let handle = unsafe { libc::dlopen(name, flags) };
     if handle.is_null() {
         let text = format!(
             "the Kerberos library is missing ({}): install libgssapi-krb5-2 (Debian) or krb5-libs (Fedora)",

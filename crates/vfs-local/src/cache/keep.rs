@@ -1,4 +1,8 @@
-//! Keeping a file: see [`vfs::Backend::keep`] and [`crate::cache::kept_files`].
+//! The entries of kept files in the cache of open files: pinning them, and what eviction may take of them all the same. For
+//! what a kept file is see [`vfs::Backend::keep`]; which files are kept, and how often, is in [`crate::cache::kept_files`].
+//!
+//! Invariant: a kept file without a name has an open descriptor at each moment, for there is no other way back to it. So a new
+//! descriptor is made before such an entry is replaced, and one whose replacement cannot be opened stays.
 
 use crate::cache::key::Key;
 use crate::cache::open_file::OpenFile;
