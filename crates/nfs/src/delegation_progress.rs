@@ -2,7 +2,7 @@
 //! of delegations.
 //!
 //! A call waits [`WAIT`] for the next return, of whatever delegation, as long as not more than [`WAITING_MAX`] calls do.
-//! Each mutex is held for an operation on what it guards; the keeper is woken, and calls are, without one.
+//! Each mutex is held for an operation on what it guards; the lock timer is woken, and calls are, without one.
 
 use rpc::Blocking;
 use state::{FileKey, Now};
@@ -23,10 +23,10 @@ const ASK_EVERY_MS: u64 = 5_000;
 /// Bounds of the histogram of times between recall and return, in milliseconds.
 pub const RETURN_BOUNDS_MS: [u64; 4] = [10, 100, 1000, 10_000];
 
-/// Wakes the keeper thread. Must not block.
+/// Wakes the lock timer. Must not block.
 type Waker = Box<dyn Fn() + Send + Sync>;
 
-/// Files that somebody has disturbed, on their way to the keeper: at most as many as have a lease.
+/// Files that somebody has disturbed, on their way to the lock timer: at most as many as have a lease.
 #[derive(Default)]
 struct DisturbedFiles {
     files: Mutex<BTreeSet<FileKey>>,
@@ -115,13 +115,13 @@ pub struct Delegations {
     waiting: AtomicUsize,
     /// There is no room for another.
     scarce: AtomicBool,
-    /// When clients were last asked to return some; changed by the keeper.
+    /// When clients were last asked to return some; changed by the lock timer.
     asked_ms: AtomicU64,
     counters: Counters,
 }
 
 impl Delegations {
-    /// There is little room for others, or none: the keeper asks clients to return some.
+    /// There is little room for others, or none: the lock timer asks clients to return some.
     pub(crate) fn note_scarce(&self) {
         if !self.scarce.swap(true, Relaxed) {
             self.wake();
@@ -141,7 +141,7 @@ impl Delegations {
         true
     }
 
-    /// Has `waker` called when the keeper has something to do; the first one stays.
+    /// Has `waker` called when the lock timer has something to do; the first one stays.
     pub(crate) fn set_waker(&self, waker: Waker) {
         let _first = self.disturbed.waker.set(waker);
     }
@@ -232,12 +232,12 @@ impl Delegations {
         self.counters.recalls.fetch_add(1, Relaxed);
     }
 
-    /// Wakes the keeper.
+    /// Wakes the lock timer.
     pub(crate) fn wake(&self) {
         self.disturbed.wake();
     }
 
-    /// Wakes the keeper from wherever it is called.
+    /// Wakes the lock timer from wherever it is called.
     pub(crate) fn waker(&self) -> impl FnOnce() + Send + 'static {
         let disturbed = Arc::clone(&self.disturbed);
         move || disturbed.wake()

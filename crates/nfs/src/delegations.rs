@@ -23,7 +23,7 @@ const WAITS: u32 = 4;
 /// Time after which a recall that was not delivered is sent again: as long as it has been tried, within these.
 const AGAIN_MIN_MS: u64 = 50;
 const AGAIN_MAX_MS: u64 = 1000;
-/// Interval at which the keeper checks recalls in progress.
+/// Interval at which the lock timer checks recalls in progress.
 const LOOK_MS: u64 = 1000;
 
 /// Time after which a recall that has been tried for so long is sent again.
@@ -273,7 +273,7 @@ impl Nfs {
     }
 
     /// Recalls what local programs have disturbed, sends recalls again, and revokes what was not returned in time; when it
-    /// is to be called again. Called by the keeper.
+    /// is to be called again. Called by the lock timer.
     pub(crate) fn tick_delegations(&self, blocking: &dyn Blocking) -> Option<u64> {
         let files = self.delegations.take_disturbed();
         let mut expired = Vec::new();

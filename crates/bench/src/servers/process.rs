@@ -73,7 +73,7 @@ pub struct Process {
     /// The process that gets the termination signal; the child ends when it does.
     asked: u32,
     // dropped last: then the thread ends, and the kernel kills what is left
-    keeper: Option<(Sender<()>, JoinHandle<()>)>,
+    parent: Option<(Sender<()>, JoinHandle<()>)>,
 }
 
 impl Process {
@@ -91,14 +91,14 @@ impl Process {
         let (tell, started) = mpsc::channel();
         let (hold, held) = mpsc::channel();
         let place = place.clone();
-        let keeper = std::thread::Builder::new().name("keeper".into()).spawn(move || {
+        let parent = std::thread::Builder::new().name("parent".into()).spawn(move || {
             let spawned = place.enter().map(|()| command.spawn());
             if tell.send(spawned).is_ok() {
                 // ends when the other end is dropped
                 let _: Result<(), _> = held.recv();
             }
         });
-        let keeper = keeper.map_err(|error| ServerError::io("starting a thread", &error))?;
+        let parent = parent.map_err(|error| ServerError::io("starting a thread", &error))?;
         let died = || ServerError::Io("the thread that starts servers died".into());
         let mut child = match started.recv().map_err(|_| died())?? {
             Ok(child) => child,
@@ -116,7 +116,7 @@ impl Process {
             listening.map_err(|error| ServerError::io("starting a thread", &error))?;
         }
         let asked = child.id();
-        Ok(Self { child, said, ended: None, asked, keeper: Some((hold, keeper)) })
+        Ok(Self { child, said, ended: None, asked, parent: Some((hold, parent)) })
     }
 
     pub fn pid(&self) -> u32 {
@@ -191,9 +191,9 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         self.stop(PATIENCE);
-        if let Some((hold, keeper)) = self.keeper.take() {
+        if let Some((hold, parent)) = self.parent.take() {
             drop(hold);
-            let _ = keeper.join();
+            let _ = parent.join();
         }
     }
 }

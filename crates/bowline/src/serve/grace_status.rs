@@ -27,7 +27,7 @@ fn end_now(parts: &ServerParts) -> Result<(), Refused> {
     }
     // it is stored, and then over, by the thread that would do so in time
     let _stored_there = parts.nfs.state.end_grace();
-    parts.keeper.wake();
+    parts.lock_timer.wake();
     let begun = Instant::now();
     while phase() != Phase::Over {
         if begun.elapsed() > PATIENCE {
@@ -43,7 +43,7 @@ fn end_now(parts: &ServerParts) -> Result<(), Refused> {
 fn status(parts: &ServerParts) -> GraceStatus {
     let now = parts.nlm.now();
     let (phase, ends_ms, hosts) = parts.nfs.state.grace_period(now);
-    let told = parts.keeper.notified();
+    let told = parts.lock_timer.notified();
     let nsm = parts.nsm.counters();
     let watched = parts.nlm.machine_monitor.progress();
     let running = phase != Phase::Over;
@@ -69,7 +69,7 @@ fn status(parts: &ServerParts) -> GraceStatus {
         machines: told.machines as u64,
         machines_answered: told.answered as u64,
         machines_given_up: told.given_up as u64,
-        state_number: parts.keeper.state_number().into(),
+        state_number: parts.lock_timer.state_number().into(),
         client_reboots: nsm.reboots.saturating_add(watched.reboots),
         locks_dropped: nsm.locks_dropped.saturating_add(watched.locks_dropped),
         notifications_ignored: nsm.ignored.saturating_add(watched.ignored),

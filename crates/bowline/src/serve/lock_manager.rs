@@ -1,6 +1,6 @@
 //! Builds the lock manager: the state that clients hold, the store by which it survives a restart, and NLM over both.
 
-use super::lock_keeper::LockKeeper;
+use super::lock_timer::LockTimer;
 use super::process_info;
 use super::recovery::RecoveryStore;
 use crate::memory_shares::MemoryShares;
@@ -76,12 +76,12 @@ const BESIDE_STATD: i32 = 1 << 30;
 ///
 /// # Errors
 /// The kernel refuses another thread.
-pub fn start_keeper(
+pub fn start_lock_timer(
     nlm: &Arc<Nlm>,
     state: &Arc<State>,
     outbound: &Arc<OutboundCalls>,
     mode: NsmMode,
-) -> io::Result<LockKeeper> {
+) -> io::Result<LockTimer> {
     let hosts = match mode {
         NsmMode::Auto | NsmMode::Own | NsmMode::Statd => state.hosts_to_notify(),
         NsmMode::Off => Vec::new(),
@@ -95,5 +95,5 @@ pub fn start_keeper(
     let answered = Box::new(move |addr, name: &[u8]| theirs.notify_answered(addr, name));
     let own_name = process_info::host_name().into_bytes();
     let notifier = Notifier::new(calls, hosts, own_name, own_state, answered);
-    LockKeeper::start(Arc::clone(nlm), Arc::clone(state), notifier)
+    LockTimer::start(Arc::clone(nlm), Arc::clone(state), notifier)
 }

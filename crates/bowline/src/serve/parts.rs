@@ -5,7 +5,7 @@
 
 use super::audit::AuditLog;
 use super::kerberos::Kerberos;
-use super::lock_keeper::LockKeeper;
+use super::lock_timer::LockTimer;
 use super::portmap::PortmapService;
 use super::recovery::RecoveryStore;
 use super::status_monitor::StatusMonitor;
@@ -43,7 +43,7 @@ pub struct ServerParts {
     /// Where it is stored who may reclaim after a restart.
     pub recovery: Arc<RecoveryStore>,
     /// Does for locks what time asks for.
-    pub keeper: LockKeeper,
+    pub lock_timer: LockTimer,
     /// How portmappers know the server.
     pub portmap: PortmapService,
     /// RPCSEC_GSS, while an export names it.
@@ -122,7 +122,7 @@ impl ServerParts {
         // asked for reading only: those who ask what goes on may hold it, and go on while the server stops
         let done = self.with_server(|server| server.stop(timeout)).unwrap_or(true);
         self.nfs.v4.copies.stop();
-        self.keeper.stop();
+        self.lock_timer.stop();
         self.outbound.stop();
         done
     }

@@ -106,8 +106,8 @@ pub fn start(config: &ServeConfig, options: ServeOptions) -> anyhow::Result<Runn
     let mut warnings = startup_warnings::all(config, &listen, squash_to, &specs, &exports);
     warnings.extend(settings::check_tcp_buffers(&config.values.buffers(), server.buffer_totals())?);
     let started = Instant::now();
-    let keeper = lock_manager::start_keeper(&nlm, &nfs.state, &outbound, monitor.who())
-        .context("cannot start the thread that keeps locks")?;
+    let lock_timer = lock_manager::start_lock_timer(&nlm, &nfs.state, &outbound, monitor.who())
+        .context("cannot start the thread of the lock timer")?;
     let audit = AuditLog::start(&nfs, &config.values).map_err(anyhow::Error::msg)?;
     let parts = ServerParts {
         exports,
@@ -118,7 +118,7 @@ pub fn start(config: &ServeConfig, options: ServeOptions) -> anyhow::Result<Runn
         nsm,
         monitor,
         recovery,
-        keeper,
+        lock_timer,
         portmap,
         kerberos,
         log: process.log,

@@ -222,7 +222,7 @@ settings! {
         values: "SECONDS",
         default: GraceSeconds::DEFAULT,
         default_text: None,
-        apply: Some(|parts, grace, _| { parts.nfs.state.set_grace_ms(grace.ms()); parts.keeper.wake(); Ok(Vec::new()) }),
+        apply: Some(|parts, grace, _| { parts.nfs.state.set_grace_ms(grace.ms()); parts.lock_timer.wake(); Ok(Vec::new()) }),
         help: "maximum time after a restart in which clients reclaim their locks and no new locks are granted",
         manual: "1 to 600; not less than the lease, or clients that are idle learn of the restart too late. There is a \
                  grace period only if a client held something before the restart. It ends when all clients of version \

@@ -1,13 +1,13 @@
-//! Answers of clients to grants, on their way to the keeper, and how the keeper is woken.
+//! Answers of clients to grants, on their way to the lock timer, and how the lock timer is woken.
 
 use super::waiting::GrantAnswer;
 use state::Tag;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// Wakes the keeper. Must not block.
+/// Wakes the lock timer. Must not block.
 pub type Waker = Box<dyn Fn() + Send + Sync>;
 
-/// Answers of clients, on their way to the keeper. The mutex is held for list operations.
+/// Answers of clients, on their way to the lock timer. The mutex is held for list operations.
 #[derive(Default)]
 pub(super) struct Answers {
     list: Mutex<Vec<(Tag, GrantAnswer)>>,
@@ -17,7 +17,7 @@ pub(super) struct Answers {
 }
 
 impl Answers {
-    /// Has the keeper woken by `waker`; the first one stays.
+    /// Has the lock timer woken by `waker`; the first one stays.
     pub fn set_waker(&self, waker: Waker) {
         let _set = self.waker.set(waker);
     }

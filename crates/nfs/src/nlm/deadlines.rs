@@ -1,5 +1,5 @@
 //! What happens by time and not by a call: requests are tried again that local programs held up, clients are called
-//! again, the grace period ends. One thread, the keeper, calls [`Nlm::tick`]; whatever makes something due earlier than
+//! again, the grace period ends. One thread, the lock timer, calls [`Nlm::tick`]; whatever makes something due earlier than
 //! it knows wakes it.
 
 use super::Nlm;
@@ -27,7 +27,7 @@ impl Blocking for Keeper {
 }
 
 impl Nlm {
-    /// Has the keeper woken by `waker` from now on; the first one stays.
+    /// Has the lock timer woken by `waker` from now on; the first one stays.
     pub fn set_waker(&self, waker: Waker) {
         self.answers.set_waker(waker);
         let answers = Arc::clone(&self.answers);

@@ -173,7 +173,7 @@ fn reclaim(
     };
     let stateid = nfs.v4.state.reclaim_delegation(frame.now, session, &request)?;
     nfs.delegations.note_granted();
-    // the keeper looks after it until it is returned
+    // the lock timer looks after it until it is returned
     nfs.delegations.wake();
     Ok(stateid)
 }

@@ -406,7 +406,7 @@ impl World {
         }
     }
 
-    /// Takes what a silent client has, as the keeper of the server does in the end.
+    /// Takes what a silent client has, as the lock timer of the server does in the end.
     fn end_overdue(&mut self, at: usize) {
         let Some(client) =
             self.machines[at].client.filter(|_| self.machines[at].start == self.start)

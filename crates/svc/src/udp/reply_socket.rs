@@ -58,17 +58,17 @@ pub(crate) struct ReplySockets {
     open: Arc<AtomicUsize>,
     spare_sockets: Mutex<Vec<ReplySocket>>,
     /// Wakes the maintenance thread, which makes more.
-    keeper: Arc<Event>,
+    maintenance: Arc<Event>,
 }
 
 impl ReplySockets {
-    pub fn new(keeper: Arc<Event>) -> Self {
+    pub fn new(maintenance: Arc<Event>) -> Self {
         Self {
             generation: AtomicU64::new(0),
             spare_count: AtomicUsize::new(0),
             open: Arc::default(),
             spare_sockets: Mutex::default(),
-            keeper,
+            maintenance,
         }
     }
 
@@ -133,7 +133,7 @@ impl ReplySockets {
         let reply_socket = spare_sockets.swap_remove(index);
         self.spare_count.store(spare_sockets.len(), Relaxed);
         drop(spare_sockets);
-        self.keeper.raise();
+        self.maintenance.raise();
         Some(reply_socket)
     }
 

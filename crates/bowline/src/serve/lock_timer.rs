@@ -1,5 +1,5 @@
-//! The thread that does for locks what time asks for: requests and callbacks are tried again, the grace period ends,
-//! clients are told of a restart.
+//! The thread `lock-timer`, which does for locks what is due at a time: requests and callbacks are tried again, the grace
+//! period ends, clients are told of a restart.
 //!
 //! It sleeps until the next of these, or until it is woken because something is due earlier. While the grace period runs
 //! it looks each second whether everybody who may reclaim has.
@@ -57,13 +57,13 @@ impl Wakeup {
     }
 }
 
-/// The thread.
-pub struct LockKeeper {
+/// The running thread; stopped when dropped.
+pub struct LockTimer {
     wakeup: Arc<Wakeup>,
     notifier: Arc<Notifier>,
 }
 
-impl LockKeeper {
+impl LockTimer {
     /// Starts it.
     ///
     /// # Errors
@@ -74,8 +74,8 @@ impl LockKeeper {
         nlm.set_waker(Box::new(move || by_nlm.change(|wanted| wanted.look = true)));
         let (theirs, told) = (Arc::clone(&wakeup), Arc::clone(&notifier));
         Builder::new()
-            .name("lock-keeper".into())
-            .spawn(move || keep(&theirs, &nlm, &state, &told))?;
+            .name("lock-timer".into())
+            .spawn(move || run(&theirs, &nlm, &state, &told))?;
         Ok(Self { wakeup, notifier })
     }
 
@@ -101,13 +101,13 @@ impl LockKeeper {
     }
 }
 
-impl Drop for LockKeeper {
+impl Drop for LockTimer {
     fn drop(&mut self) {
         self.stop();
     }
 }
 
-fn keep(wakeup: &Wakeup, nlm: &Nlm, state: &State, notifier: &Arc<Notifier>) {
+fn run(wakeup: &Wakeup, nlm: &Nlm, state: &State, notifier: &Arc<Notifier>) {
     let mut grace = GraceLog::new(state, nlm.now());
     let mut unwatched = false;
     loop {
