@@ -23,6 +23,14 @@ pub trait Blocking {
     }
 }
 
+/// For work outside of a call: its thread serves no calls that blocking would delay.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct IgnoreBlocking;
+
+impl Blocking for IgnoreBlocking {
+    fn will_block(&self) {}
+}
+
 /// What the transport does for a call while it runs.
 pub trait CallHost: Blocking {
     /// Counts an operation inside the call ([`Call::count_operation`]). Without statistics there is

@@ -24,7 +24,7 @@ mod socket_buffers;
 mod transport_security;
 
 pub use back_channel::{BackChannel, ConnId, Replies};
-pub use call::{Blocking, Call, CallConnection, CallHost, Fault, OperationCounter};
+pub use call::{Blocking, Call, CallConnection, CallHost, Fault, IgnoreBlocking, OperationCounter};
 pub use credential::{AuthSys, Credential, Principal, PrincipalUser};
 pub use deferred::Deferred;
 pub use dispatch::{DispatchSettings, Dispatcher, UnservedObserver};

@@ -5,7 +5,7 @@
 use super::Nlm;
 use super::answers::Waker;
 use crate::v4::Ended;
-use rpc::Blocking;
+use rpc::{Blocking, IgnoreBlocking};
 use state::{Now, Reboot};
 use std::net::IpAddr;
 use std::sync::{Arc, PoisonError};
@@ -18,13 +18,6 @@ const EXPIRY_MS: u64 = 1000;
 const SWEEP_MS: u64 = 60_000;
 /// Hosts that are forgotten in one sweep because they hold nothing and have been silent.
 const IDLE_HOSTS_PER_SWEEP: usize = 64;
-
-/// The keeper and the operator have no other calls to announce blocking to.
-pub(super) struct Keeper;
-
-impl Blocking for Keeper {
-    fn will_block(&self) {}
-}
 
 impl Nlm {
     /// Has the lock timer woken by `waker` from now on; the first one stays.
@@ -45,22 +38,22 @@ impl Nlm {
     /// Does what is due, and gives the time by which it is to be called again, in milliseconds of [`Nlm::now`]. May
     /// block; never called by two threads at once.
     pub fn tick(&self) -> Option<u64> {
-        let keeper = &Keeper;
-        self.run_answers(keeper);
+        let blocking = &IgnoreBlocking;
+        self.run_answers(blocking);
         let now = self.now();
         let (record, effects) = self.state().tick(now, RETRIES_PER_TICK);
-        self.run(keeper, effects);
+        self.run(blocking, effects);
         // a record that cannot be stored is tried again with the next lock
         if let Some(record) = record
             && self.nfs.store.append(&record).is_ok()
         {
             let effects = self.state().persisted(now, &record);
-            self.run(keeper, effects);
+            self.run(blocking, effects);
         }
-        self.call_again(keeper, now);
-        self.end_waits_v4(keeper, now, false);
+        self.call_again(blocking, now);
+        self.end_waits_v4(blocking, now, false);
         let callback_ms = self.nfs.v4.callbacks.tick().map(|after| now.0.saturating_add(after));
-        let recall_ms = self.nfs.tick_delegations(keeper);
+        let recall_ms = self.nfs.tick_delegations(blocking);
         let copies_ms = self.nfs.tick_copies();
         let expiry_ms = self.end_expired(keeper, now);
         let sweep_ms = self.sweep_if_due(keeper);
@@ -83,13 +76,13 @@ impl Nlm {
 
     /// Ends the clients of version 4 whose lease is over and whose locks somebody waits for; when to look again, if
     /// one of them lives.
-    fn end_expired(&self, keeper: &Keeper, now: Now) -> Option<u64> {
+    fn end_expired(&self, blocking: &dyn Blocking, now: Now) -> Option<u64> {
         let clients: Vec<u64> = self.state().clients_waited_for().into_iter().collect();
-        let all_gone = self.nfs.end_expired(keeper, &clients) == Ended::All;
+        let all_gone = self.nfs.end_expired(blocking, &clients) == Ended::All;
         (!all_gone).then(|| now.0.saturating_add(EXPIRY_MS))
     }
 
-    fn sweep_if_due(&self, keeper: &Keeper) -> u64 {
+    fn sweep_if_due(&self, blocking: &dyn Blocking) -> u64 {
         let now = self.now();
         let mut next = self.next_sweep_ms.lock().unwrap_or_else(PoisonError::into_inner);
         if now.0 < *next {
@@ -103,10 +96,10 @@ impl Nlm {
                 self.waiting.remove(tag);
             }
         }
-        self.end_waits_v4(keeper, now, true);
-        self.nfs.sweep_clients(keeper);
+        self.end_waits_v4(blocking, now, true);
+        self.nfs.sweep_clients(blocking);
         for host in self.state().idle_hosts(now, IDLE_HOSTS_PER_SWEEP) {
-            self.release(keeper, host);
+            self.release(blocking, host);
         }
         due
     }
@@ -122,7 +115,7 @@ impl Nlm {
         match self.state().client_rebooted(self.now(), from, name, nsm_state) {
             Reboot::Ignored => None,
             Reboot::Dropped { record, ranges, effects } => {
-                self.run(&Keeper, effects);
+                self.run(&IgnoreBlocking, effects);
                 // one that is lost costs a notification that is believed twice, of a host that has nothing
                 let _stored = self.nfs.store.append(&record);
                 Some(ranges)

@@ -1,10 +1,10 @@
 //! The operator's view of locks, and releasing them.
 
 use super::Nlm;
-use super::deadlines::Keeper;
 use crate::file_key::export_of;
 use crate::object::Object;
 use crate::v4::Ended;
+use rpc::IgnoreBlocking;
 use state::{ByteRange, FileKey, Holder, HostId, Mode, ShareBits, Who};
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -116,7 +116,7 @@ impl Nlm {
 
     fn local_path(&self, file: &FileKey) -> Option<String> {
         let file = self.files.find(file)?;
-        let object: Object<'_> = file.object.as_object(&Keeper);
+        let object: Object<'_> = file.object.as_object(&IgnoreBlocking);
         let path = object.backend().local_path(&object.cx(), &object.fid)?;
         Some(path.to_string_lossy().into_owned())
     }
@@ -132,7 +132,7 @@ impl Nlm {
         for host in hosts.iter().filter(|host| named(host.info.addr, &host.info.name)) {
             let client = self.state().client_of(host.id);
             if client.is_none() {
-                self.release(&Keeper, host.id);
+                self.release(&IgnoreBlocking, host.id);
                 taken.hosts = taken.hosts.saturating_add(1);
             } else if !clients.iter().any(|row| Some(row.id) == client) {
                 // it has just ended
@@ -141,7 +141,7 @@ impl Nlm {
             taken.locks = taken.locks.saturating_add(host.ranges);
         }
         for client in clients.iter().filter(|row| named(row.address, &row.owner)) {
-            if self.nfs.release_client(&Keeper, client.id) == Ended::All {
+            if self.nfs.release_client(&IgnoreBlocking, client.id) == Ended::All {
                 taken.hosts = taken.hosts.saturating_add(1);
             }
         }
@@ -174,7 +174,7 @@ impl Nlm {
 
     fn release_files(&self, files: &[FileKey]) -> Taken {
         let (locks, effects) = self.state().release_files(self.now(), |file| files.contains(file));
-        self.run(&Keeper, effects);
+        self.run(&IgnoreBlocking, effects);
         Taken { hosts: 0, files: files.len(), locks }
     }
 }

@@ -3,19 +3,13 @@
 use super::{Notifier, Nsm, NsmCounters, Reboots, nsm_program};
 use proto::nsm::{Mon, MonId, MyId, Name, Notify, Outcome, StatResult, procedure};
 use rpc::{
-    Blocking, Call, CallFailure, CallId, CallTarget, Credential, Outbound, OutboundCall, Peer,
-    Program, Transport,
+    Call, CallFailure, CallId, CallTarget, Credential, IgnoreBlocking, Outbound, OutboundCall,
+    Peer, Program, Transport,
 };
 use state::{Caller, Limits, MonitoredHost, Now, Record, Recovery, State};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 use xdr::{Encode, Reader, Writer};
-
-struct NeverBlocks;
-
-impl Blocking for NeverBlocks {
-    fn will_block(&self) {}
-}
 
 /// The state itself: there are no kernel locks here.
 struct Direct(Arc<State>);
@@ -70,7 +64,7 @@ fn call(nsm: &Arc<Nsm>, from: (u8, u16), number: u32, args: &impl Encode) -> Vec
         transport: Transport::Udp,
         security: rpc::TransportSecurity::PLAIN,
     };
-    let mut call = Call::new(1, &peer, Credential::Anonymous, &NeverBlocks);
+    let mut call = Call::new(1, &peer, Credential::Anonymous, &IgnoreBlocking);
     let (mut wire, mut reply) = (Writer::new(), Writer::new());
     wire.put(args);
     let program = nsm_program(Arc::clone(nsm));

@@ -10,7 +10,7 @@ use crate::object::{Object, OwnedObject};
 use crate::verbs::CopySteps;
 use export::Exports;
 use proto::nfs4::{Nfsstat4, OffloadInfo4, StableHow4, Stateid4, op};
-use rpc::Blocking;
+use rpc::IgnoreBlocking;
 use state::v4::{DelegationKind, Stateid, StateidError, V4State};
 use state::{FileKey, Now, ShareBits};
 use std::any::Any;
@@ -21,13 +21,6 @@ use vfs::{Right, Status};
 
 /// How long a file system may say "later" without a break.
 const LATER_MAX: Duration = Duration::from_secs(30);
-
-/// The threads that copy have no other calls to announce blocking to.
-struct Background;
-
-impl Blocking for Background {
-    fn will_block(&self) {}
-}
 
 /// What gives the right to one of the files: an open, a lock or a delegation.
 #[derive(Debug, Clone, Copy)]
@@ -89,7 +82,7 @@ impl File {
     }
 
     fn object(&self) -> Object<'_> {
-        let mut object = self.object.as_object(&Background);
+        let mut object = self.object.as_object(&IgnoreBlocking);
         object.right = self.right;
         object
     }
