@@ -14,7 +14,7 @@ mod crossed_exports;
 mod crossed_mounts;
 mod explain;
 mod export_changes;
-mod export_keeper;
+mod export_loader;
 mod export_opener;
 mod export_watch;
 mod grace_status;

@@ -3,7 +3,7 @@
 //! `values` holds the settings in force; a change is applied to the part concerned and stored under its
 //! lock, so that no two changes mix. A reload holds `reloading`. Calls take neither lock.
 
-use super::export_keeper::{ExportKeeper, Modified};
+use super::export_loader::{ExportLoader, Modified};
 use super::io_errors::IoErrors;
 use super::parts::{Applied, ServerParts};
 use super::recent_calls::{RecentCalls, rate};
@@ -53,7 +53,7 @@ pub struct ServerControl {
     /// When it began to serve.
     pub started: Instant,
     /// Opens the exports, and changes them.
-    pub export_keeper: ExportKeeper,
+    pub export_loader: ExportLoader,
     /// RPC with TLS, if there is a certificate.
     pub sealed: Option<SealedService>,
     /// Who mounted what.
@@ -122,7 +122,7 @@ impl Control for ServerControl {
             blocked_exports: self.blocked_exports(),
             outbound: statistics::outbound(&self.parts.outbound.info()),
             state: if self.is_degraded() { "degraded" } else { "ok" }.to_owned(),
-            waiting_exports: self.export_keeper.waiting(),
+            waiting_exports: self.export_loader.waiting(),
             counters: statistics::counters(&snapshot),
             warnings: self.warnings(),
         }
@@ -290,7 +290,7 @@ impl Control for ServerControl {
     fn change_exports(&self, change: &ExportChange) -> Result<Reloaded, Refused> {
         let _one_at_a_time = lock(&self.reloading);
         let changed = |specs: &mut Vec<ExportSpec>| self.changed(change, specs);
-        let done = self.export_keeper.modify(changed, &|table| self.size_exports(table));
+        let done = self.export_loader.modify(changed, &|table| self.size_exports(table));
         let done = done.map(|done| self.after_change(done));
         for line in done.iter().flat_map(|done| &done.changes) {
             tracing::info!("exportfs: {line}");
@@ -399,14 +399,14 @@ impl ServerControl {
         warnings.extend(self.parts.portmap.lock_manager_warning());
         warnings.extend(self.parts.kerberos.problem());
         warnings.extend(self.parts.audit.warnings());
-        let faults = self.export_keeper.faults();
+        let faults = self.export_loader.faults();
         warnings.extend(faults.into_iter().map(|fault| format!("not served: {fault}")));
         warnings.extend(
             self.io_errors.warnings(self.started.elapsed(), |index| self.parts.export_path(index)),
         );
         warnings.extend(self.sealed.iter().flat_map(SealedService::warnings));
-        warnings.extend(limit_warnings::about_places(&self.server(Server::places)));
-        warnings.extend(self.export_keeper.has_lost_state_dir().then(|| self.lost_state_dir()));
+        warnings.extend(limit_warnings::about_connections(&self.server(Server::conn_usage)));
+        warnings.extend(self.export_loader.has_lost_state_dir().then(|| self.lost_state_dir()));
         warnings
     }
 
@@ -458,7 +458,7 @@ impl ServerControl {
         specs.notes.extend(self.config.restart_notes(&config));
         specs.notes.extend(self.parts.portmap.check());
         let mut done =
-            self.export_keeper.reload(&specs, &|table| self.size_exports(table), dry_run)?;
+            self.export_loader.reload(&specs, &|table| self.size_exports(table), dry_run)?;
         if dry_run {
             return Ok(done);
         }
@@ -516,7 +516,7 @@ impl ServerControl {
 
     /// Serves the exports that had to wait and can be opened now.
     pub fn retry_exports(&self) {
-        self.export_keeper.retry(&|table| self.size_exports(table));
+        self.export_loader.retry(&|table| self.size_exports(table));
         self.parts.kerberos.refresh();
     }
 
@@ -526,8 +526,8 @@ impl ServerControl {
 
     /// Whether something that is configured is not served.
     fn is_degraded(&self) -> bool {
-        !self.export_keeper.waiting().is_empty()
-            || !self.export_keeper.faults().is_empty()
+        !self.export_loader.waiting().is_empty()
+            || !self.export_loader.faults().is_empty()
             || self.parts.kerberos.problem().is_some()
     }
 

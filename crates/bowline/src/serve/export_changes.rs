@@ -1,6 +1,6 @@
 //! What `bowline exportfs` changes in the list of exports: one client of one export, or all.
 //!
-//! Pure: the list is that of the configuration in force, and [`super::export_keeper`] applies the result.
+//! Pure: the list is that of the configuration in force, and [`super::export_loader`] applies the result.
 
 use crate::export_specs::{self, ServerUser, path_text};
 use anyhow::{anyhow, bail};

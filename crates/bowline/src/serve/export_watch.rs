@@ -42,7 +42,7 @@ impl ExportWatch {
             })?;
         let mut was_there = true;
         let state_dir = every("state-watch", STATE_DIR_CHECK, control, move |control| {
-            let is_there = control.export_keeper.check_state_dir();
+            let is_there = control.export_loader.check_state_dir();
             if was_there && !is_there {
                 tracing::warn!("{}", control.lost_state_dir());
             }

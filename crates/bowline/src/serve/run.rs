@@ -65,7 +65,7 @@ fn end(control: &ServerControl, backends: Backends, done: bool) -> ! {
         tracing::warn!("closing files hangs in a file system: {how}");
     }
     tracing::info!("stopped");
-    control.export_keeper.release_state_dir();
+    control.export_loader.release_state_dir();
     sys::exit::close_all_sockets();
     if !(done && in_time) {
         // if there can be no other process, the kernel may hold up the end

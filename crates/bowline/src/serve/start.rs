@@ -5,7 +5,7 @@ use super::audit::AuditLog;
 use super::backends::Backends;
 use super::client_replies::ClientReplies;
 use super::control::ServerControl;
-use super::export_keeper::ExportKeeper;
+use super::export_loader::ExportLoader;
 use super::export_watch::ExportWatch;
 use super::io_errors::IoErrors;
 use super::kerberos::Kerberos;
@@ -78,8 +78,8 @@ pub struct RunningServer {
 pub fn start(config: &ServeConfig, options: ServeOptions) -> anyhow::Result<RunningServer> {
     let process = prepare_process(config)?;
     let squash_to = process.squash_to;
-    let Exported { specs, backends, export_keeper } = open_exports(config, &process)?;
-    let exports = Arc::clone(&export_keeper.exports);
+    let Exported { specs, backends, export_loader } = open_exports(config, &process)?;
+    let exports = Arc::clone(&export_loader.exports);
 
     let listen = ListenAddresses::of(&config.listen, config.port, &process.inherited)?;
     let plan = portmap::plan(config.portmap, &listen)?;
@@ -134,7 +134,7 @@ pub fn start(config: &ServeConfig, options: ServeOptions) -> anyhow::Result<Runn
         confinement: process.confinement,
         warnings,
         started,
-        export_keeper,
+        export_loader,
         sealed,
         mount,
         refusals,
@@ -153,7 +153,7 @@ pub fn start(config: &ServeConfig, options: ServeOptions) -> anyhow::Result<Runn
 struct Exported {
     specs: ExportSpecs,
     backends: Backends,
-    export_keeper: ExportKeeper,
+    export_loader: ExportLoader,
 }
 
 /// Reads which exports there are and opens them.
@@ -164,10 +164,10 @@ fn open_exports(config: &ServeConfig, process: &Process) -> anyhow::Result<Expor
     let identity = prepare_directories(config, process.uid)?;
     let backends = Backends::start()?;
     let open = backends.opener(config.state_dir.clone(), Arc::clone(&identity), squash_to);
-    let export_keeper = ExportKeeper::start(&specs, identity, open)?;
-    settings::size_exports(&export_keeper.exports.load(), &config.values.buffers());
-    backends.collect_retired_from(&export_keeper.exports);
-    Ok(Exported { specs, backends, export_keeper })
+    let export_loader = ExportLoader::start(&specs, identity, open)?;
+    settings::size_exports(&export_loader.exports.load(), &config.values.buffers());
+    backends.collect_retired_from(&export_loader.exports);
+    Ok(Exported { specs, backends, export_loader })
 }
 
 /// Starts what operates the server or observes it, and announces that it is ready.

@@ -1,4 +1,4 @@
-//! Keeps the exports that are in force: opens them at the start, changes them at a reload, and serves those that
+//! Loads the exports that are in force: opens them at the start, changes them at a reload, and serves those that
 //! had to wait as soon as they can be opened.
 //!
 //! At the start each export is served that can be; the others are errors in the log and wait. A reload applies all
@@ -24,7 +24,7 @@ use std::time::Instant;
 pub type SizeExports<'s> = &'s dyn Fn(&Table);
 
 /// The exports in force, and those that wait.
-pub struct ExportKeeper {
+pub struct ExportLoader {
     /// The exports in force.
     pub exports: Arc<Exports>,
     identity: Arc<Identity>,
@@ -49,7 +49,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl ExportKeeper {
+impl ExportLoader {
     /// Opens the exports. Each that cannot be served is an error in the log.
     ///
     /// # Errors
@@ -84,7 +84,7 @@ impl ExportKeeper {
             tracing::error!("{origin}{path} is not served: {}{retry}", export.reason);
         }
         find_junctions(&table);
-        let keeper = Self {
+        let loader = Self {
             mounts_hash: AtomicU64::new(crossed.mounts_hash),
             exports: Arc::new(Exports::new(table)),
             identity,
@@ -93,8 +93,8 @@ impl ExportKeeper {
             shown: Mutex::new(Shown { faults, since: BTreeMap::new() }),
             lost_state_dir: AtomicBool::new(false),
         };
-        keeper.note_waiting();
-        Ok(keeper)
+        loader.note_waiting();
+        Ok(loader)
     }
 
     /// Whether all configured exports are served; if not, what was left out.
@@ -261,7 +261,7 @@ impl ExportKeeper {
     }
 }
 
-/// What [`ExportKeeper::modify`] is told of a change.
+/// What [`ExportLoader::modify`] is told of a change.
 #[derive(Debug, Default)]
 pub struct Modified {
     /// The path of the export that has to be served afterwards.
