@@ -65,9 +65,10 @@ pub use outbound::{
 };
 pub use pool::blocked_calls::{BlockedExport, SleepingCall};
 pub use pool::info::{Delay, Leader, PoolInfo};
-pub use server::config::{Adopted, Config, EXPORT_SHARE_DEFAULT, TlsConfig};
+pub use server::config::{Config, EXPORT_SHARE_DEFAULT, TlsConfig};
 pub use server::lifecycle::Server;
 pub use setting_values::{ExportShare, MEMORY_MIN_BYTES, MemoryLimit, ThreadRange, UdpBufferSize};
 pub use settings::{PoolMode, UdpSockets, WakePolicy};
 pub use socket_info::{SocketInfo, SocketKind};
+pub use sys::inherited::InheritedSockets;
 pub use zero_copy::ZeroCopy;

@@ -21,7 +21,7 @@ pub struct SocketInfo {
     /// Where it is bound.
     pub local: SocketAddr,
     /// Whether somebody else has bound it.
-    pub adopted: bool,
+    pub inherited: bool,
     /// The interface whose datagrams it takes; `None`: all, or all that have no socket.
     pub interface: Option<String>,
     /// Which of the sockets it is that datagrams are shared out to by CPU.

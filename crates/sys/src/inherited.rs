@@ -18,7 +18,7 @@ static TAKEN: AtomicBool = AtomicBool::new(false);
 
 /// What was passed.
 #[derive(Debug, Default)]
-pub struct Inherited {
+pub struct InheritedSockets {
     /// Listeners.
     pub tcp: Vec<TcpListener>,
     /// Datagram sockets.
@@ -30,9 +30,9 @@ pub struct Inherited {
 ///
 /// # Errors
 /// A descriptor that is not open, or neither a listener nor a datagram socket of the Internet.
-pub fn take() -> io::Result<Inherited> {
+pub fn take() -> io::Result<InheritedSockets> {
     let number = |name: &str| std::env::var(name).ok()?.parse::<u32>().ok();
-    let mut inherited = Inherited::default();
+    let mut inherited = InheritedSockets::default();
     if number("LISTEN_PID") != Some(std::process::id()) || TAKEN.swap(true, Ordering::AcqRel) {
         return Ok(inherited);
     }
@@ -56,7 +56,7 @@ fn own(fd: RawFd) -> io::Result<OwnedFd> {
 }
 
 /// By the socket's own type and family.
-fn sort(fd: OwnedFd, inherited: &mut Inherited) -> io::Result<()> {
+fn sort(fd: OwnedFd, inherited: &mut InheritedSockets) -> io::Result<()> {
     let unfit = |what: &str| io::Error::other(what.to_owned());
     let Ok(kind) = sockopt::socket_type(&fd) else {
         return Err(unfit("no socket"));
@@ -98,13 +98,13 @@ pub fn addresses(socket: impl AsFd) -> io::Result<Vec<SocketAddr>> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Inherited, sort};
+    use super::{InheritedSockets, sort};
     use std::net::{TcpListener, TcpStream, UdpSocket};
     use std::os::unix::net::UnixDatagram;
 
     #[test]
     fn inherited_sockets_are_classified() {
-        let mut inherited = Inherited::default();
+        let mut inherited = InheritedSockets::default();
         sort(TcpListener::bind("127.0.0.1:0").unwrap().into(), &mut inherited).unwrap();
         sort(UdpSocket::bind("[::1]:0").unwrap().into(), &mut inherited).unwrap();
         assert_eq!((inherited.tcp.len(), inherited.udp.len()), (1, 1));

@@ -7,7 +7,7 @@ use export::Client;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::AsFd;
-use svc::Adopted;
+use svc::InheritedSockets;
 
 /// The addresses of each transport, sorted.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -23,12 +23,16 @@ impl ListenAddresses {
     ///
     /// # Errors
     /// The address of one of systemd's sockets cannot be read.
-    pub fn of(addresses: &[IpAddr], port: u16, adopted: &Adopted) -> anyhow::Result<Self> {
-        if adopted.tcp.is_empty() && adopted.udp.is_empty() {
+    pub fn of(
+        addresses: &[IpAddr],
+        port: u16,
+        inherited: &InheritedSockets,
+    ) -> anyhow::Result<Self> {
+        if inherited.tcp.is_empty() && inherited.udp.is_empty() {
             let told = addresses.iter().map(|ip| SocketAddr::new(*ip, port));
             return Ok(Self::both(&told.collect::<Vec<_>>()));
         }
-        let found = bound_to(&adopted.tcp).and_then(|tcp| Ok((tcp, bound_to(&adopted.udp)?)));
+        let found = bound_to(&inherited.tcp).and_then(|tcp| Ok((tcp, bound_to(&inherited.udp)?)));
         let (tcp, udp) = found.context("cannot read the address of a socket from systemd")?;
         Ok(Self { tcp, udp })
     }

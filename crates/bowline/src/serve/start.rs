@@ -47,7 +47,9 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, RwLock, Weak};
 use std::time::Instant;
-use svc::{Adopted, OutboundCalls, OutboundConfig, Server, StartError, TlsConfig, UdpSockets};
+use svc::{
+    InheritedSockets, OutboundCalls, OutboundConfig, Server, StartError, TlsConfig, UdpSockets,
+};
 use sys::descriptors::DescriptorBudget;
 use sys::identity::{Capability, Namespace};
 use sys::signal::{Signal, Signals, ignore_others};
@@ -232,7 +234,7 @@ fn start_metrics(addr: SocketAddr, control: &Arc<ServerControl>) -> anyhow::Resu
 /// What the process has before any part of the server is built.
 struct Process {
     /// Sockets from systemd.
-    inherited: Adopted,
+    inherited: InheritedSockets,
     signals: Signals,
     log: logging::LogHandle,
     uid: u32,
@@ -276,7 +278,6 @@ fn prepare_process(config: &ServeConfig) -> anyhow::Result<Process> {
     sys::open::clear_umask();
     port_owner::look_ahead(&[config.port, proto::portmap::PORT]);
     let confinement = confinement::apply(config.values.sandbox, squash_to.is_none())?;
-    let inherited = Adopted { tcp: inherited.tcp, udp: inherited.udp };
     Ok(Process { inherited, signals, log, uid: own.uid, squash_to, confinement })
 }
 
@@ -462,14 +463,14 @@ fn op_names(dispatcher: &Dispatcher) -> Vec<OpName> {
 /// Opens the sockets and starts the threads.
 fn start_service(
     config: &ServeConfig,
-    adopted: Adopted,
+    inherited: InheritedSockets,
     listen: &ListenAddresses,
     plan: &Plan,
     (dispatcher, telemetry, tls): (Arc<Dispatcher>, Arc<Telemetry>, Option<TlsConfig>),
     descriptors: Arc<DescriptorBudget>,
 ) -> anyhow::Result<Server> {
     let mut bind = Vec::new();
-    if adopted.tcp.is_empty() && adopted.udp.is_empty() {
+    if inherited.tcp.is_empty() && inherited.udp.is_empty() {
         bind.extend(listen.all());
     }
     if let Plan::Serve(addrs) = plan {
@@ -479,7 +480,7 @@ fn start_service(
     let config = svc::Config {
         tcp: bind.clone(),
         udp: bind,
-        adopted,
+        inherited,
         threads: (values.threads.min(), values.threads.max()),
         export_share: values.export_threads.percent(),
         pool_mode: values.pool_mode,

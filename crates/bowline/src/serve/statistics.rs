@@ -187,7 +187,7 @@ pub fn sockets(infos: &[SocketInfo]) -> Vec<SocketRow> {
     let row = |info: &SocketInfo| SocketRow {
         transport: transport(info.transport).to_owned(),
         local: info.local.to_string(),
-        adopted: info.adopted,
+        adopted: info.inherited,
         interface: info.interface.clone(),
         cpu: info.cpu,
         received: info.received,

@@ -8,10 +8,11 @@ use crate::settings::{PoolMode, UdpSockets, WakePolicy};
 use crate::zero_copy::ZeroCopy;
 use rpc::SocketBufferSizes;
 use std::fmt;
-use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use sys::descriptors::DescriptorBudget;
+use sys::inherited::InheritedSockets;
 use tls::ServerTls;
 
 /// The default of [`Config::export_share`].
@@ -24,8 +25,8 @@ pub struct Config {
     pub tcp: Vec<SocketAddr>,
     /// Where to take datagrams; port 0 takes any.
     pub udp: Vec<SocketAddr>,
-    /// Sockets that somebody else has bound.
-    pub adopted: Adopted,
+    /// Sockets that were bound before the server started, by systemd for one.
+    pub inherited: InheritedSockets,
     /// Fewest and most worker threads of all pools together; each pool has one at least.
     pub threads: (usize, usize),
     /// The share of the threads that may block in one export, in percent: what a hung file system takes.
@@ -75,7 +76,7 @@ impl Default for Config {
         Self {
             tcp: Vec::new(),
             udp: Vec::new(),
-            adopted: Adopted::default(),
+            inherited: InheritedSockets::default(),
             threads: (2, 128),
             export_share: EXPORT_SHARE_DEFAULT,
             pool_mode: PoolMode::Auto,
@@ -90,13 +91,4 @@ impl Default for Config {
             tls: None,
         }
     }
-}
-
-/// Sockets that were bound before the server started, by systemd for one.
-#[derive(Debug, Default)]
-pub struct Adopted {
-    /// Listeners.
-    pub tcp: Vec<TcpListener>,
-    /// Datagram sockets.
-    pub udp: Vec<UdpSocket>,
 }

@@ -132,11 +132,11 @@ fn make_state(
     let own_identity = sys::identity::own()?;
     let limits = config.limits;
     let connections_max = limits.connections_max.min(config.descriptors.connections_max());
-    let adopted = config.adopted.udp;
+    let inherited = config.inherited.udp;
     let datagram_sockets =
-        DatagramSockets::bind(&config.udp, adopted, config.udp_sockets, config.udp_buffer)?;
+        DatagramSockets::bind(&config.udp, inherited, config.udp_sockets, config.udp_buffer)?;
     let buffers = Buffers::new(config.buffers);
-    let (listeners, sockets) = bind_listeners(&config.tcp, config.adopted.tcp, &buffers)?;
+    let (listeners, sockets) = bind_listeners(&config.tcp, config.inherited.tcp, &buffers)?;
     let congestion = CongestionSetting::new(config.congestion);
     congestion.prepare(sockets.iter().map(|socket| &**socket))?;
     let pools = Arc::new(Pools::default());
@@ -232,7 +232,7 @@ fn launch(
 /// Binds the listeners and takes the inherited ones.
 fn bind_listeners(
     addrs: &[SocketAddr],
-    adopted: Vec<TcpListener>,
+    inherited: Vec<TcpListener>,
     buffers: &Buffers,
 ) -> Result<(Vec<Listener>, Vec<Arc<TcpListener>>), StartError> {
     let mut listeners = Vec::new();
@@ -247,7 +247,7 @@ fn bind_listeners(
         listeners.push(Listener::new(&socket, false).map_err(bind)?);
         sockets.push(socket);
     }
-    for socket in adopted {
+    for socket in inherited {
         socket.set_nonblocking(true).map_err(StartError::Adopt)?;
         buffers.prepare_listener(&socket);
         let socket = Arc::new(socket);

@@ -36,7 +36,7 @@ impl PoolSettings {
 pub(crate) struct Listener {
     pub local: SocketAddr,
     /// Whether it was inherited.
-    pub adopted: bool,
+    pub inherited: bool,
     /// The socket, while the acceptor has it.
     pub socket: Weak<TcpListener>,
     /// Connections accepted.
@@ -44,9 +44,9 @@ pub(crate) struct Listener {
 }
 
 impl Listener {
-    pub fn new(socket: &Arc<TcpListener>, adopted: bool) -> io::Result<Self> {
+    pub fn new(socket: &Arc<TcpListener>, inherited: bool) -> io::Result<Self> {
         let local = socket.local_addr()?;
-        Ok(Self { local, adopted, socket: Arc::downgrade(socket), accepted: AtomicU64::new(0) })
+        Ok(Self { local, inherited, socket: Arc::downgrade(socket), accepted: AtomicU64::new(0) })
     }
 }
 

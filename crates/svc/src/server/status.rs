@@ -103,7 +103,7 @@ impl Server {
         let tcp = self.state.listeners.iter().map(|listener| SocketInfo {
             transport: SocketKind::Tcp,
             local: listener.local,
-            adopted: listener.adopted,
+            inherited: listener.inherited,
             interface: None,
             cpu: None,
             received: listener.accepted.load(Relaxed),

@@ -34,7 +34,7 @@ pub(crate) struct DatagramSocket {
     /// Both, if somebody else has bound it so, or the base that it is beside.
     pub families: Families,
     /// Whether somebody else has bound it.
-    pub adopted: bool,
+    pub inherited: bool,
     /// Hidden, and to be closed when it is empty.
     pub closing: AtomicBool,
     /// Written while a reply leaves in more than one piece, which the kernel joins by socket; read
@@ -57,7 +57,7 @@ impl DatagramSocket {
         socket: UdpSocket,
         binding: Binding,
         reply_by: Option<Arc<Self>>,
-        adopted: bool,
+        inherited: bool,
     ) -> std::io::Result<Self> {
         let local = canonical(socket.local_addr()?);
         let families = datagram::families(&socket)?;
@@ -68,7 +68,7 @@ impl DatagramSocket {
             binding,
             reply_by,
             families,
-            adopted,
+            inherited,
             closing: AtomicBool::new(false),
             cork: RwLock::new(()),
             counters: Default::default(),

@@ -87,9 +87,9 @@ pub(crate) struct RemovalTarget {
 
 impl RemovableSocket for RemovalTarget {
     fn hide(&self) {
-        let DatagramSocket { udp, binding, reply_by, adopted, .. } = &*self.socket;
+        let DatagramSocket { udp, binding, reply_by, inherited, .. } = &*self.socket;
         // others have it open as well, and the next server is to receive by it
-        if *adopted && datagram::discard_arrivals(udp).is_ok() {
+        if *inherited && datagram::discard_arrivals(udp).is_ok() {
             return;
         }
         // refused to those without a privilege if the address is of one interface
@@ -115,7 +115,7 @@ impl DatagramSockets {
     /// [`StartError`]: an address that no socket could be bound on.
     pub fn bind(
         addrs: &[SocketAddr],
-        adopted: Vec<UdpSocket>,
+        inherited: Vec<UdpSocket>,
         mode: UdpSockets,
         buffer: Option<usize>,
     ) -> Result<Arc<Self>, StartError> {
@@ -126,7 +126,7 @@ impl DatagramSockets {
         for addr in addrs {
             failed.extend(state.bind_first(*addr, mode)?);
         }
-        for socket in adopted {
+        for socket in inherited {
             state.adopt(socket, mode).map_err(StartError::Adopt)?;
         }
         let sockets = Arc::new(Self {
@@ -314,7 +314,7 @@ impl DatagramSockets {
             let _ = epoll.delete(&socket.udp);
         }
         state.sockets.retain(|other| other.number != socket.number);
-        if socket.adopted
+        if socket.inherited
             && let Ok(udp) = socket.udp.try_clone()
         {
             let _ = datagram::park(&udp);
@@ -330,7 +330,7 @@ impl DatagramSockets {
     pub fn stop(&self) {
         let state = lock(&self.state);
         let out_of_service = state.out_of_service.iter().map(|(_, socket)| socket);
-        let deaf = state.sockets.iter().filter(|socket| socket.adopted && socket.is_closing());
+        let deaf = state.sockets.iter().filter(|socket| socket.inherited && socket.is_closing());
         for socket in out_of_service.chain(deaf.map(|socket| &socket.udp)) {
             let _ = datagram::unpark(socket);
         }
@@ -477,8 +477,13 @@ impl State {
     }
 
     /// Adds a socket, and lets all pools watch it.
-    fn add_socket(&mut self, socket: UdpSocket, binding: Binding, adopted: bool) -> io::Result<()> {
-        if !adopted || self.buffer.is_some() {
+    fn add_socket(
+        &mut self,
+        socket: UdpSocket,
+        binding: Binding,
+        inherited: bool,
+    ) -> io::Result<()> {
+        if !inherited || self.buffer.is_some() {
             // as far as the sysctls allow
             let _ = size(&socket, self.buffer);
         }
@@ -488,7 +493,7 @@ impl State {
         let reply_by =
             base().filter(|base| !binding.is_base() && base.binding.is_same_group(&binding));
         let socket =
-            DatagramSocket::new(self.last_number, socket, binding, reply_by.cloned(), adopted)?;
+            DatagramSocket::new(self.last_number, socket, binding, reply_by.cloned(), inherited)?;
         let socket = Arc::new(socket);
         for (_, epoll) in &self.pools {
             epoll.add_exclusive(&socket.udp, TOKEN_SOCKET | socket.number)?;
@@ -600,7 +605,7 @@ impl State {
         SocketInfo {
             transport: SocketKind::Udp,
             local: socket.local,
-            adopted: socket.adopted,
+            inherited: socket.inherited,
             interface: socket.binding.interface.map(|index| self.name_of(index)),
             cpu: steered.then_some(socket.binding.member),
             received: traffic.received,

@@ -162,16 +162,16 @@ fn a_client_that_closes_its_side_still_gets_its_replies() {
 }
 
 #[test]
-fn adopted_sockets_are_served() {
+fn inherited_sockets_are_served() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
-    let adopted = bowline_svc::Adopted { tcp: vec![listener], udp: vec![socket] };
+    let inherited = bowline_svc::InheritedSockets { tcp: vec![listener], udp: vec![socket] };
     let toy =
-        Toy::start(bowline_svc::Config { tcp: Vec::new(), udp: Vec::new(), adopted, ..config() });
+        Toy::start(bowline_svc::Config { tcp: Vec::new(), udp: Vec::new(), inherited, ..config() });
     assert!(toy.client().call(1, NULL, &[]).is_empty());
     let socket = datagrams(toy.udp);
     socket.send(&message(1, NULL, &[])).unwrap();
     assert!(socket.recv(&mut [0; 100]).unwrap() > 0);
-    assert!(toy.server.sockets().iter().all(|socket| socket.adopted));
+    assert!(toy.server.sockets().iter().all(|socket| socket.inherited));
     toy.stop();
 }

@@ -3,7 +3,7 @@
 
 use crate::net::{Load, Net, address6, alone, ip};
 use crate::toy::{ECHO, NAP, NULL, Toy, config, message, opaque, results, until};
-use bowline_svc::{Adopted, Config, SocketInfo, UdpSockets};
+use bowline_svc::{Config, InheritedSockets, SocketInfo, UdpSockets};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
@@ -167,9 +167,10 @@ fn an_inherited_socket_is_switched_off_and_on_and_inherited_again() {
         // as systemd holds it all the time
         let held = std::net::UdpSocket::bind(any6()).unwrap();
         let start = |udp_sockets: UdpSockets| {
-            let adopted = Adopted { udp: vec![held.try_clone().unwrap()], ..Adopted::default() };
+            let inherited =
+                InheritedSockets { udp: vec![held.try_clone().unwrap()], tcp: Vec::new() };
             let none = Vec::new;
-            Toy::start(Config { tcp: none(), udp: none(), adopted, udp_sockets, ..config() })
+            Toy::start(Config { tcp: none(), udp: none(), inherited, udp_sockets, ..config() })
         };
         for (first, second) in ALL.into_iter().zip([ALL[1], ALL[0], ALL[3], ALL[2]]) {
             net.socket(to).send(&message(7, ECHO, &opaque(b"too early"))).unwrap();
@@ -179,7 +180,7 @@ fn an_inherited_socket_is_switched_off_and_on_and_inherited_again() {
             for mode in [first, UdpSockets::Off, second, UdpSockets::Off] {
                 toy.server.set_udp_sockets(mode).unwrap();
                 until("there is one, or none", || {
-                    udp(&toy).iter().any(|s| s.adopted) == (mode != UdpSockets::Off)
+                    udp(&toy).iter().any(|s| s.inherited) == (mode != UdpSockets::Off)
                 });
                 if mode == UdpSockets::Off {
                     unheard(net, to);
@@ -212,8 +213,8 @@ fn an_inherited_socket_of_one_interface_is_not_served_by_another() {
         let first = links.iter().find(|link| link.name == "s1").unwrap().index;
         // as systemd binds it with BindToDevice=
         let held = sys::datagram::join(any6(), Families::Both, Some(first)).unwrap();
-        let adopted = Adopted { udp: vec![held], ..Adopted::default() };
-        let toy = Toy::start(Config { tcp: Vec::new(), udp: Vec::new(), adopted, ..config() });
+        let inherited = InheritedSockets { udp: vec![held], tcp: Vec::new() };
+        let toy = Toy::start(Config { tcp: Vec::new(), udp: Vec::new(), inherited, ..config() });
         for mode in ALL {
             toy.server.set_udp_sockets(mode).unwrap();
             call(net, at("10.0.1.1"));
@@ -398,16 +399,17 @@ fn an_inherited_socket_of_both_families_answers_both() {
         let cpus = sys::thread::allowed_cpus().unwrap();
         // as systemd binds it
         let both = std::net::UdpSocket::bind(any6()).unwrap();
-        let adopted = Adopted { udp: vec![both], ..Adopted::default() };
-        let toy = Toy::start(Config { tcp: Vec::new(), udp: Vec::new(), adopted, ..config() });
+        let inherited = InheritedSockets { udp: vec![both], tcp: Vec::new() };
+        let toy = Toy::start(Config { tcp: Vec::new(), udp: Vec::new(), inherited, ..config() });
         for mode in ALL {
             toy.server.set_udp_sockets(mode).unwrap();
             // a base in a group with those that leave takes everything
             let is_leaving = |s: &SocketInfo| s.note.contains("closes");
             until("nothing leaves", || !udp(&toy).iter().any(is_leaving));
             for address in ["10.0.1.1", "fd00:1::1"] {
-                let others =
-                    || -> u64 { udp(&toy).iter().filter(|s| !s.adopted).map(|s| s.received).sum() };
+                let others = || -> u64 {
+                    udp(&toy).iter().filter(|s| !s.inherited).map(|s| s.received).sum()
+                };
                 let before = others();
                 for cpu in &cpus {
                     sys::thread::run_on(&[*cpu]).unwrap();
@@ -430,8 +432,9 @@ fn an_inherited_socket_serves_both_families_again_after_udp_was_off() {
         // its owner keeps it while servers come and go, as systemd does
         let kept = std::net::UdpSocket::bind(any6()).unwrap();
         let start = |udp_sockets| {
-            let adopted = Adopted { udp: vec![kept.try_clone().unwrap()], ..Adopted::default() };
-            let config = Config { tcp: Vec::new(), udp: Vec::new(), adopted, ..config() };
+            let inherited =
+                InheritedSockets { udp: vec![kept.try_clone().unwrap()], tcp: Vec::new() };
+            let config = Config { tcp: Vec::new(), udp: Vec::new(), inherited, ..config() };
             Toy::start(Config { udp_sockets, ..config })
         };
         let both_answer = || ["10.0.1.1", "fd00:1::1"].map(|address| call(net, at(address)));
