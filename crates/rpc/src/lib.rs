@@ -40,7 +40,7 @@ pub use outcome::{Copied, Done, Duplicate, Outcome, Reject, Verdict};
 pub use peer::{Peer, Transport};
 pub use plan::{KeepReply, OpIndex, OpName, Plan};
 pub use program::{
-    Handler, Planner, Program, Row, RowId, RowInfo, ServedVersions, Service, Switched, Version,
+    Handler, Planner, Program, Row, RowId, RowInfo, ServedVersions, Service, Version, VersionFilter,
 };
 pub use reply::{Refusal, Reply};
 pub use reply_cache::ReplyCacheUsage;

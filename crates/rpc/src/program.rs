@@ -174,15 +174,15 @@ const fn bits(versions: &[u32]) -> u32 {
     bits
 }
 
-/// A program of which not all versions are served.
-pub struct Switched<P> {
+/// Serves only some versions of a program; which ones can change at any time.
+pub struct VersionFilter<P> {
     /// The program.
     pub program: P,
     /// What is served of it.
     pub served: Arc<ServedVersions>,
 }
 
-impl<P: Program> Program for Switched<P> {
+impl<P: Program> Program for VersionFilter<P> {
     fn number(&self) -> u32 {
         self.program.number()
     }

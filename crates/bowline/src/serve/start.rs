@@ -39,7 +39,7 @@ use nfs::nlm::Nlm;
 use nfs::nsm::{Nsm, NsmMode, Reboots};
 use nfs::portmap::Portmap;
 use nfs::{Nfs, NfsSettings, Store};
-use rpc::{DispatchSettings, Dispatcher, Outbound, Program, Replies, Switched};
+use rpc::{DispatchSettings, Dispatcher, Outbound, Program, Replies, VersionFilter};
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -90,7 +90,7 @@ pub fn start(config: &ServeConfig, options: ServeOptions) -> anyhow::Result<Runn
     let outbound = start_outbound()?;
     let programs = Programs::new(config, &exports, &outbound, &refusals);
     let versions = Arc::clone(&programs.nfs.settings.served);
-    let services = Arc::new(Portmap::empty().with_switched(proto::nfs3::PROGRAM, versions));
+    let services = Arc::new(Portmap::empty().with_served_versions(proto::nfs3::PROGRAM, versions));
     let dispatcher = Arc::new(dispatcher(&programs, Arc::clone(&services)));
     let known: Vec<(u32, u32)> = dispatcher.served().collect();
     services.fill(portmap::answers(&listen, &plan, &known));
@@ -433,7 +433,7 @@ fn observe_refusals(exports: &Exports, refusals: &Arc<Refusals>) {
 fn dispatcher(programs: &Programs, services: Arc<Portmap>) -> Dispatcher {
     let log_clients = unserved_calls::log_clients(Arc::clone(&programs.nfs));
     let programs: Vec<Box<dyn Program>> = vec![
-        Box::new(Switched {
+        Box::new(VersionFilter {
             program: nfs::nfs_program(Arc::clone(&programs.nfs)),
             served: Arc::clone(&programs.nfs.settings.served),
         }),

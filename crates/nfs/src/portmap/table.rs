@@ -37,7 +37,7 @@ pub struct Portmap {
     /// Empty until it is filled.
     list: OnceLock<Vec<Registration>>,
     /// A program of which not all versions are served, and those that are.
-    switched: Option<(u32, Arc<ServedVersions>)>,
+    served_versions: Option<(u32, Arc<ServedVersions>)>,
     /// Whether services are found over UDP. Independent of all other data: relaxed.
     udp: AtomicBool,
     /// A program that is not announced, 0 for none. As `udp`.
@@ -57,7 +57,7 @@ impl Portmap {
     pub const fn empty() -> Self {
         Self {
             list: OnceLock::new(),
-            switched: None,
+            served_versions: None,
             udp: AtomicBool::new(true),
             left_out: AtomicU32::new(0),
             clock: system_clock,
@@ -66,8 +66,8 @@ impl Portmap {
 
     /// The same, which announces of this program the versions that are served at that moment.
     #[must_use]
-    pub fn with_switched(mut self, program: u32, served: Arc<ServedVersions>) -> Self {
-        self.switched = Some((program, served));
+    pub fn with_served_versions(mut self, program: u32, served: Arc<ServedVersions>) -> Self {
+        self.served_versions = Some((program, served));
         self
     }
 
@@ -106,7 +106,7 @@ impl Portmap {
 
     fn has_version(&self, service: &Registration, tcp: bool) -> bool {
         let transport = if tcp { Transport::Tcp } else { Transport::Udp };
-        match &self.switched {
+        match &self.served_versions {
             Some((program, served)) if *program == service.program => {
                 served.has(service.version, transport)
             }
@@ -200,7 +200,7 @@ mod tests {
     fn versions_are_found_while_they_are_served() {
         let here = at("10.0.0.1:2049");
         let served = Arc::new(ServedVersions::new(&[3], &[3]));
-        let map = Portmap::empty().with_switched(7, Arc::clone(&served));
+        let map = Portmap::empty().with_served_versions(7, Arc::clone(&served));
         let found =
             |program, version, netid| map.find(program, version, netid, here).map(|r| r.version);
         assert_eq!(map.list().count(), 0, "nothing is known yet");
