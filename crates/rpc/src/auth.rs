@@ -165,9 +165,9 @@ pub enum AddError {
 }
 
 /// Wraps a flavour so that only calls through TLS, and NULL, are accepted.
-struct OnlySealed(Box<dyn Flavor>);
+struct RequireTls(Box<dyn Flavor>);
 
-impl Flavor for OnlySealed {
+impl Flavor for RequireTls {
     fn number(&self) -> u32 {
         self.0.number()
     }
@@ -240,9 +240,9 @@ impl AuthTable {
     /// [`AddError`].
     pub fn add(&self, flavor: Box<dyn Flavor>) -> Result<(), AddError> {
         let number = flavor.number();
-        let only_sealed = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
-        let flavor: Box<dyn Flavor> = match *only_sealed && number != flavor::AUTH_TLS {
-            true => Box::new(OnlySealed(flavor)),
+        let tls_required = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let flavor: Box<dyn Flavor> = match *tls_required && number != flavor::AUTH_TLS {
+            true => Box::new(RequireTls(flavor)),
             false => flavor,
         };
         let mut slots = Slots::clone(&self.slots.load());
