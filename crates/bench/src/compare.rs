@@ -221,7 +221,7 @@ impl Compared {
 
 /// How a comparison is made.
 #[derive(Debug, Clone, Copy)]
-pub struct Terms<'a> {
+pub struct ComparisonConfig<'a> {
     /// The version of NFS.
     pub version: Version,
     /// How often each load runs on each server.
@@ -240,11 +240,11 @@ pub fn compare(
     peer: &Peer,
     loads: &[&Load],
     ctx: &RunContext<'_>,
-    terms: Terms<'_>,
+    config: ComparisonConfig<'_>,
 ) -> Result<Comparison, RunError> {
     match Namespace::new("compare") {
-        Ok(network) => network.run(|| compare_here(peer, loads, ctx, terms))?,
-        Err(_) => compare_here(peer, loads, ctx, terms),
+        Ok(network) => network.run(|| compare_here(peer, loads, ctx, config))?,
+        Err(_) => compare_here(peer, loads, ctx, config),
     }
 }
 
@@ -253,7 +253,7 @@ fn compare_here(
     peer: &Peer,
     loads: &[&Load],
     ctx: &RunContext<'_>,
-    Terms { version, rounds, below }: Terms<'_>,
+    ComparisonConfig { version, rounds, below }: ComparisonConfig<'_>,
 ) -> Result<Comparison, RunError> {
     // In memory, where syncing is free: servers differ in what they sync, and disks in how long it takes.
     let scratch = below.map_or_else(ScratchDir::in_memory, ScratchDir::below)?;

@@ -7,7 +7,7 @@ use crate::output::UsageError;
 use crate::output::{self, print};
 use admin::Align::{Left, Right};
 use admin::Table;
-use bench::compare::{Compared, Comparison, Peer, Spread, Terms, compare as run, loads};
+use bench::compare::{Compared, Comparison, ComparisonConfig, Peer, Spread, compare as run, loads};
 use bench::experiments::{RunContext, median, spread};
 use bench::load::Version;
 use bench::servers::ScratchDir;
@@ -46,8 +46,8 @@ pub fn compare(options: &CompareOptions) -> anyhow::Result<ExitCode> {
         say: &|text| spinner.say(text),
     };
     let rounds = options.rounds.unwrap_or(if options.quick { ROUNDS.1 } else { ROUNDS.0 });
-    let terms = Terms { version, rounds, below: options.below.as_deref() };
-    let comparison = run(&peer, &loads, &ctx, terms);
+    let config = ComparisonConfig { version, rounds, below: options.below.as_deref() };
+    let comparison = run(&peer, &loads, &ctx, config);
     spinner.end();
     let comparison = comparison?;
     print(page(&comparison))?;
