@@ -9,7 +9,7 @@
 //! axis, horizontal → plot → x axis → sentences about what is omitted. Each part advances
 //! [`Canvas::y`], so parts cannot overlap.
 
-use super::numbers::{better_on, grouped, is_bytes, unit, with_unit};
+use super::numbers::{better_direction_on, grouped, is_bytes, unit, with_unit};
 use super::series_style::{SeriesStyle, styles};
 use super::svg::{Anchor, Svg, rectangle};
 use super::text_width::{fitted, lines, width};
@@ -154,9 +154,9 @@ pub(super) fn axis_title(axis: &Axis) -> String {
 /// The title of the axis of values, with the better direction.
 pub(super) fn value_title(axis: &Axis) -> String {
     let title = axis_title(axis);
-    match better_on(axis) {
-        Some(better) if title.is_empty() => better.words().to_string(),
-        Some(better) => format!("{title}, {}", better.words()),
+    match better_direction_on(axis) {
+        Some(direction) if title.is_empty() => direction.words().to_string(),
+        Some(direction) => format!("{title}, {}", direction.words()),
         None => title,
     }
 }

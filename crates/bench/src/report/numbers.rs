@@ -137,12 +137,12 @@ pub(super) fn measure(name: &str) -> String {
 
 /// Whether more or less of something is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Better {
+pub(super) enum BetterDirection {
     More,
     Less,
 }
 
-impl Better {
+impl BetterDirection {
     /// The arrow beside a name.
     pub(super) const fn arrow(self) -> &'static str {
         match self {
@@ -161,7 +161,7 @@ impl Better {
 }
 
 /// The better direction of a measure, by its unit; none where neither is, or nobody can tell.
-pub(super) fn better(measure: &str) -> Option<Better> {
+pub(super) fn better_direction(measure: &str) -> Option<BetterDirection> {
     let cost = [
         "_us",
         "_ns",
@@ -175,17 +175,17 @@ pub(super) fn better(measure: &str) -> Option<Better> {
         "rss",
     ];
     if cost.iter().any(|part| measure.contains(part)) {
-        return Some(Better::Less);
+        return Some(BetterDirection::Less);
     }
-    measure.ends_with("_per_s").then_some(Better::More)
+    measure.ends_with("_per_s").then_some(BetterDirection::More)
 }
 
 /// The better direction of an axis.
-pub(super) fn better_on(axis: &crate::result::Axis) -> Option<Better> {
+pub(super) fn better_direction_on(axis: &crate::result::Axis) -> Option<BetterDirection> {
     match axis.unit.as_str() {
-        "us" | "ns" | "ms" | "s" | "s/GB" => Some(Better::Less),
-        unit if unit.ends_with("/s") => Some(Better::More),
-        _ if axis.label.starts_with("context switches") => Some(Better::Less),
+        "us" | "ns" | "ms" | "s" | "s/GB" => Some(BetterDirection::Less),
+        unit if unit.ends_with("/s") => Some(BetterDirection::More),
+        _ if axis.label.starts_with("context switches") => Some(BetterDirection::Less),
         _ => None,
     }
 }
@@ -259,14 +259,14 @@ mod tests {
             "look_up_ns_per_call",
             "mount_p99_ms",
         ] {
-            assert_eq!(better(cost), Some(Better::Less), "{cost}");
+            assert_eq!(better_direction(cost), Some(BetterDirection::Less), "{cost}");
         }
         for gain in ["calls_per_s", "read_mb_per_s", "entries_per_s"] {
-            assert_eq!(better(gain), Some(Better::More), "{gain}");
+            assert_eq!(better_direction(gain), Some(BetterDirection::More), "{gain}");
         }
         assert_eq!(
-            (better("retransmitted_per_s"), better("window_mb")),
-            (Some(Better::Less), None)
+            (better_direction("retransmitted_per_s"), better_direction("window_mb")),
+            (Some(BetterDirection::Less), None)
         );
     }
 

@@ -3,7 +3,7 @@
 
 use super::figure::{NARROW, WIDE, draw};
 use super::html::{comma_separated, facts, moment, prose, table, tagged};
-use super::numbers::{better, bytes, duration, grouped, is_bytes, measure, short, times};
+use super::numbers::{better_direction, bytes, duration, grouped, is_bytes, measure, short, times};
 use super::sentence::{sentence, tells};
 use super::svg::{escaped, px};
 use crate::result::{Findings, Outcome, Plot, Ratio, Series, Shape, Trial};
@@ -243,8 +243,8 @@ fn compared(ratio: &Ratio, rest: &[&Ratio]) -> String {
 
 /// The arrow of the better direction behind a measure, with its meaning.
 pub(super) fn arrow(measure: &str) -> String {
-    better(measure).map_or_else(String::new, |better| {
-        format!(" <abbr title=\"{}\">{}</abbr>", better.words(), better.arrow())
+    better_direction(measure).map_or_else(String::new, |direction| {
+        format!(" <abbr title=\"{}\">{}</abbr>", direction.words(), direction.arrow())
     })
 }
 

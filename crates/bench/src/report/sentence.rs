@@ -1,6 +1,6 @@
 //! The result of an experiment in one sentence: its first comparison, the better direction, and the targets.
 
-use super::numbers::{better, measure, times};
+use super::numbers::{better_direction, measure, times};
 use crate::result::{Findings, Outcome, Ratio, Target};
 
 /// The sentence, with names between backticks; none if nothing was measured.
@@ -35,8 +35,8 @@ fn compared(first: &Ratio, all: &[Ratio]) -> String {
         1 => format!("{} ({} – {})", times(low), times(first.low), times(first.high)),
         _ => format!("{} to {}", times(low), times(high)),
     };
-    let direction =
-        better(&first.measure).map_or_else(String::new, |better| format!(", {}", better.words()));
+    let direction = better_direction(&first.measure)
+        .map_or_else(String::new, |direction| format!(", {}", direction.words()));
     let Ratio { of, to, .. } = first;
     format!("`{of}` has {factor} the {} of `{to}`{direction}", measure(&first.measure))
 }
