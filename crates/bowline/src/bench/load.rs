@@ -26,7 +26,7 @@ struct Output {
 }
 
 /// A server under load.
-struct Side {
+struct LoadTarget {
     name: String,
     plan: Plan,
     file_set: Arc<FileSet>,
@@ -40,18 +40,18 @@ pub fn load(options: &LoadOptions) -> anyhow::Result<ExitCode> {
         None => None,
     };
     let stop = progress::stop_on_signals()?;
-    let mut sides = vec![prepare(options.server.join(","), plan)?];
+    let mut targets = vec![prepare(options.server.join(","), plan)?];
     if let (Some(plan), Some(vs)) = (other, &options.vs) {
-        sides.push(prepare(vs.clone(), plan)?);
+        targets.push(prepare(vs.clone(), plan)?);
     }
-    let rounds = if sides.len() > 1 { ROUNDS } else { 1 };
+    let rounds = if targets.len() > 1 { ROUNDS } else { 1 };
     let mut loads = Vec::new();
     let mut failure = None;
     'rounds: for _ in 0..rounds {
-        for side in &sides {
-            let run = one(side, options, &stop)?;
+        for target in &targets {
+            let run = one(target, options, &stop)?;
             if !(options.quiet && options.json.is_some()) {
-                print(page(&side.name, &run.report))?;
+                print(page(&target.name, &run.report))?;
             }
             loads.push(run.report);
             if let Some(error) = run.error {
@@ -64,9 +64,9 @@ pub fn load(options: &LoadOptions) -> anyhow::Result<ExitCode> {
         }
     }
     if !options.keep {
-        for side in &sides {
+        for target in &targets {
             // after a failure the server may have ended; the first error is reported
-            let cleared = side.file_set.clear(&side.plan);
+            let cleared = target.file_set.clear(&target.plan);
             if failure.is_none() {
                 cleared?;
             }
@@ -82,22 +82,22 @@ pub fn load(options: &LoadOptions) -> anyhow::Result<ExitCode> {
     }
 }
 
-fn prepare(name: String, plan: Plan) -> anyhow::Result<Side> {
+fn prepare(name: String, plan: Plan) -> anyhow::Result<LoadTarget> {
     let file_set = FileSet::prepare(&plan).map_err(|error| match error {
         LoadError::Plan(_) | LoadError::Recording { .. } => UsageError(error.to_string()).into(),
         of_server => anyhow::Error::new(of_server),
     });
     let file_set = Arc::new(file_set?);
-    Ok(Side { name, plan, file_set })
+    Ok(LoadTarget { name, plan, file_set })
 }
 
-fn one(side: &Side, options: &LoadOptions, stop: &AtomicBool) -> anyhow::Result<Run> {
-    let live = LiveCounters::new(side.plan.threads);
-    let label = format!("{} {}", side.plan.workload.name(), side.name);
-    let expected = side.plan.warmup + side.plan.time;
+fn one(target: &LoadTarget, options: &LoadOptions, stop: &AtomicBool) -> anyhow::Result<Run> {
+    let live = LiveCounters::new(target.plan.threads);
+    let label = format!("{} {}", target.plan.workload.name(), target.name);
+    let expected = target.plan.warmup + target.plan.time;
     let (mut before, mut calls_before) = (server_cost::before(options)?, 0);
     let mut run = progress::with_bar(&label, expected, &live, options.quiet, || {
-        bench::load::run_from(&side.plan, &side.file_set, &live, stop, || {
+        bench::load::run_from(&target.plan, &target.file_set, &live, stop, || {
             calls_before = live.calls();
             before.iter_mut().for_each(server_cost::CostSample::renew);
         })
