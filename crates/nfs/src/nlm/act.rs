@@ -143,7 +143,7 @@ impl Nlm {
         match self.files.find(&op.file) {
             Some(file) => {
                 let result = file.set(blocking, op);
-                if op.last && self.resting.add(self.now().0, file) {
+                if op.last && self.idle_files.add(self.now().0, file) {
                     self.wake();
                 }
                 result

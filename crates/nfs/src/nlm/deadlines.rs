@@ -55,9 +55,9 @@ impl Nlm {
         let callback_ms = self.nfs.v4.callbacks.tick().map(|after| now.0.saturating_add(after));
         let recall_ms = self.nfs.tick_delegations(blocking);
         let copies_ms = self.nfs.tick_copies();
-        let expiry_ms = self.end_expired(keeper, now);
-        let sweep_ms = self.sweep_if_due(keeper);
-        let resting_ms = self.resting.let_go(now.0);
+        let expiry_ms = self.end_expired(blocking, now);
+        let sweep_ms = self.sweep_if_due(blocking);
+        let idle_ms = self.idle_files.close_expired(now.0);
         let monitor_ms = self.machine_monitor.tick(now.0);
         let due = [
             self.state().next_deadline_ms(),
@@ -68,7 +68,7 @@ impl Nlm {
             copies_ms,
             expiry_ms,
             monitor_ms,
-            resting_ms,
+            idle_ms,
             Some(sweep_ms),
         ];
         due.into_iter().flatten().min()

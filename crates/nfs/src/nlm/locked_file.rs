@@ -2,11 +2,11 @@
 //!
 //! There is one [`LockedFile`] for a file at a time, however many owners have locks in it, and so one description of
 //! the kernel's: two would conflict as strangers do. It lives while the core keeps it for the file's state, or a call
-//! has it in hand; the table finds it again without keeping it. After the last lock it *rests* for a moment
-//! ([`RestingFiles`]): who locks and unlocks a file again and again does not have it opened each time, which may block, so
+//! has it in hand; the table finds it again without keeping it. After the last lock it stays open for a moment
+//! ([`IdleFiles`]): who locks and unlocks a file again and again does not have it opened each time, which may block, so
 //! that another thread must be woken to serve other calls.
 //!
-//! Locks: the table's mutex and that of the resting files are held for a map or list operation. Each file's mutex is held while the kernel sets its locks,
+//! Locks: the table's mutex and that of the idle files are held for a map or list operation. Each file's mutex is held while the kernel sets its locks,
 //! which does not wait for a lock, and while the file is opened, which may wait for a disk; who finds it taken
 //! announces that he may block.
 
@@ -32,44 +32,44 @@ fn acquire<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// How long a file rests, in milliseconds.
-const REST_MS: u64 = 1000;
-/// Files that rest at a time: others are closed with their last lock.
-const RESTING_MAX: usize = 256;
+/// How long a file without locks stays open, in milliseconds.
+const IDLE_MS: u64 = 1000;
+/// Files that stay open without locks at a time: others are closed with their last lock.
+const IDLE_FILES_MAX: usize = 256;
 
 /// Files whose last lock has gone a moment ago, each with that time in milliseconds. One that is locked again stays in
 /// the list until its time is over, which closes nothing then.
 #[derive(Default)]
-pub(super) struct RestingFiles(Mutex<Vec<(u64, Arc<LockedFile>)>>);
+pub(super) struct IdleFiles(Mutex<Vec<(u64, Arc<LockedFile>)>>);
 
-impl RestingFiles {
+impl IdleFiles {
     /// A file's last lock has gone. Whether there was none before: then somebody has to come back.
     pub fn add(&self, now_ms: u64, file: Arc<LockedFile>) -> bool {
-        let mut resting = acquire(&self.0);
-        let is_first = resting.is_empty();
-        let has_room = resting.len() < RESTING_MAX;
-        match resting.iter_mut().find(|(_, known)| Arc::ptr_eq(known, &file)) {
+        let mut idle = acquire(&self.0);
+        let is_first = idle.is_empty();
+        let has_room = idle.len() < IDLE_FILES_MAX;
+        match idle.iter_mut().find(|(_, known)| Arc::ptr_eq(known, &file)) {
             Some((since_ms, _)) => *since_ms = now_ms,
-            None if has_room => resting.push((now_ms, file)),
+            None if has_room => idle.push((now_ms, file)),
             None => {}
         }
         is_first
     }
 
-    /// Lets those go that have rested, and says when to come back.
-    pub fn let_go(&self, now_ms: u64) -> Option<u64> {
-        let mut resting = acquire(&self.0);
-        let is_over = |(since_ms, _): &mut (u64, _)| since_ms.saturating_add(REST_MS) <= now_ms;
-        let over: Vec<_> = resting.extract_if(.., is_over).collect();
-        let next = resting.iter().map(|(since_ms, _)| since_ms.saturating_add(REST_MS)).min();
-        drop(resting);
+    /// Closes those whose time is over, and says when to come back.
+    pub fn close_expired(&self, now_ms: u64) -> Option<u64> {
+        let mut idle = acquire(&self.0);
+        let is_over = |(since_ms, _): &mut (u64, _)| since_ms.saturating_add(IDLE_MS) <= now_ms;
+        let over: Vec<_> = idle.extract_if(.., is_over).collect();
+        let next = idle.iter().map(|(since_ms, _)| since_ms.saturating_add(IDLE_MS)).min();
+        drop(idle);
         // closing may block
         drop(over);
         next
     }
 
-    /// Lets all of them go.
-    pub fn let_all_go(&self) {
+    /// Closes all of them.
+    pub fn clear(&self) {
         let all = std::mem::take(&mut *acquire(&self.0));
         drop(all);
     }

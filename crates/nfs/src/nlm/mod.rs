@@ -43,7 +43,7 @@ pub use procedures::nlm_program;
 use crate::Nfs;
 use crate::nsm::MachineMonitor;
 use answers::Answers;
-use locked_file::{LockedFiles, RestingFiles};
+use locked_file::{IdleFiles, LockedFiles};
 use rpc::Outbound;
 use state::{Now, State};
 use std::sync::atomic::AtomicU32;
@@ -65,7 +65,7 @@ pub struct Nlm {
     /// What this machine calls itself in calls to clients.
     own_name: Box<[u8]>,
     files: LockedFiles,
-    resting: RestingFiles,
+    idle_files: IdleFiles,
     waiting: Waiting,
     waits_v4: WaitsV4,
     answers: Arc<Answers>,
@@ -91,7 +91,7 @@ impl Nlm {
             calls,
             own_name,
             files: LockedFiles::default(),
-            resting: RestingFiles::default(),
+            idle_files: IdleFiles::default(),
             waiting: Waiting::default(),
             waits_v4: WaitsV4::default(),
             answers,

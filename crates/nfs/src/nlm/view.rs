@@ -160,7 +160,7 @@ impl Nlm {
     /// Takes all locks of files whose export is not served any more.
     pub fn release_removed_exports(&self) -> Taken {
         // a file system must not be busy because of them
-        self.resting.let_all_go();
+        self.idle_files.clear();
         let rows = self.state().file_rows(self.now());
         let files: Vec<FileKey> = {
             let table = self.nfs.exports.load();
