@@ -10,7 +10,7 @@ use proto::nfs4::{Nfsstat4, Stateid4, op};
 use proto::rpc::flavor;
 use rpc::{Copied, Credential};
 use siphasher::sip::SipHasher13;
-use state::v4::{MachineCredential, Principal, Reading, Session, SlotTicket, Stateid, Turn};
+use state::v4::{MachineCredential, OwnerTicket, Principal, Reading, Session, SlotTicket, Stateid};
 use state::{FileKey, Now};
 use std::hash::Hasher;
 use vfs::{Attr, Want};
@@ -64,7 +64,7 @@ pub(super) struct Frame<'f> {
     pub saved: Option<CurrentObject<'f>>,
     pub running: Option<Running<'f>>,
     /// The open owner whose OPEN runs, in version 4.0.
-    pub opener: Option<Turn>,
+    pub opener: Option<OwnerTicket>,
     /// The reply to send instead of what was written: this request has run before.
     pub replay: Option<Vec<u8>>,
     /// The place of the operation that runs, and how many there are.

@@ -304,9 +304,9 @@ fn share(
     let (state, blocking) = (&frame.v4().state, frame.caller.blocking());
     for _ in 0..SHARE_ATTEMPTS {
         let opened = match &frame.opener {
-            Some(turn) => {
+            Some(ticket) => {
                 let file = (request.file, request.mode);
-                state.open_in_turn(frame.now, turn, file, request.reclaim, kept)
+                state.open_by_owner(frame.now, ticket, file, request.reclaim, kept)
             }
             None => state.open(frame.now, frame.session()?, request, kept),
         };

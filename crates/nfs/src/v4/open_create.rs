@@ -162,7 +162,7 @@ fn give_back(frame: &Frame<'_>, file: &Object<'_>, opened: state::v4::Opened) {
         return;
     }
     if frame.opener.is_some() {
-        frame.v4().state.give_back_in_turn(frame.reading, &opened);
+        frame.v4().state.undo_open(frame.reading, &opened);
         return;
     }
     let key = super::frame::file_key(file.export().id.0, &file.fid);

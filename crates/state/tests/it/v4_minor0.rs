@@ -3,8 +3,8 @@
 use crate::v4_world::{ALICE, BOB, EXCLUSIVE, HERE, LEASE, READ, exchange_id_of, random};
 use bowline_state::v4::{
     Begun, Callback, CallbackPath, ClientIdError, ClientNames, Expiry, KeptReply, LockBegun,
-    LockOwnerName, NameConflictKind, OpenError, Opened, OwnerError, Principal, Reading,
-    ReleaseError, Request, SetClientId, Stateid, StateidAccess, StateidError, Turn, V4Limits,
+    LockOwnerName, NameConflictKind, OpenError, Opened, OwnerError, OwnerTicket, Principal,
+    Reading, ReleaseError, Request, SetClientId, Stateid, StateidAccess, StateidError, V4Limits,
     V4State,
 };
 use bowline_state::{
@@ -67,28 +67,29 @@ fn reply(status: u32) -> KeptReply {
     KeptReply { status, result: vec![1, 2], handle: Vec::new() }
 }
 
-fn run(begun: Result<Begun, OwnerError>) -> Turn {
+fn run(begun: Result<Begun, OwnerError>) -> OwnerTicket {
     match begun {
-        Ok(Begun::Run(turn)) => turn,
+        Ok(Begun::Run(ticket)) => ticket,
         other => panic!("{other:?}"),
     }
 }
 
 /// An owner's OPEN of a file, which is answered.
 fn opened(state: &V4State, client: u64, (owner, seqid): (&[u8], u32), mode: ShareMode) -> Opened {
-    let turn = run(state.begin_open(Now(0), (client, owner), request(seqid, OPEN)));
-    let opened =
-        state.open_in_turn(Now(0), &turn, (file(1), mode), None, &mut Some(Box::new(()))).unwrap();
-    state.finish_turn(turn, reply(0));
+    let ticket = run(state.begin_open(Now(0), (client, owner), request(seqid, OPEN)));
+    let opened = state
+        .open_by_owner(Now(0), &ticket, (file(1), mode), None, &mut Some(Box::new(())))
+        .unwrap();
+    state.finish_request(ticket, reply(0));
     opened
 }
 
 /// The same, confirmed: the next number is 3.
 fn confirmed(state: &V4State, reading: &Reading<'_>, client: u64, owner: &[u8]) -> Stateid {
     let opened = opened(state, client, (owner, 1), READ);
-    let turn = run(state.begin_by_open(Now(0), reading, opened.stateid, request(2, 20)));
-    let stateid = state.confirm_open(reading, &turn, opened.stateid, &file(1)).unwrap();
-    state.finish_turn(turn, reply(0));
+    let ticket = run(state.begin_by_open(Now(0), reading, opened.stateid, request(2, 20)));
+    let stateid = state.confirm_open(reading, &ticket, opened.stateid, &file(1)).unwrap();
+    state.finish_request(ticket, reply(0));
     stateid
 }
 
@@ -202,21 +203,21 @@ fn requests_of_an_owner_run_in_the_order_of_their_numbers() {
     for seqid in [0, 1, 4, u32::MAX] {
         assert_eq!(begin(seqid, OPEN).unwrap_err(), OwnerError::BadSeqid);
     }
-    // one at a time; a turn that is dropped has not been
-    let turn = run(begin(3, OPEN));
+    // one at a time; a request whose ticket is dropped has not been
+    let ticket = run(begin(3, OPEN));
     assert_eq!(begin(3, OPEN).unwrap_err(), OwnerError::Running);
-    drop(turn);
-    let turn = run(begin(3, OPEN));
-    state.finish_turn(turn, reply(2));
+    drop(ticket);
+    let ticket = run(begin(3, OPEN));
+    state.finish_request(ticket, reply(2));
     assert!(matches!(begin(3, OPEN), Ok(Begun::Replay(kept)) if kept.status == 2));
     // the highest number is followed by 1; some clients go on with 0
     for first in [0, 1] {
         let owner = [first as u8];
         let opened = opened(&state, id, (&owner, u32::MAX - 1), READ);
-        let turn =
+        let ticket =
             run(state.begin_by_open(Now(0), &reading, opened.stateid, request(u32::MAX, 20)));
-        state.confirm_open(&reading, &turn, opened.stateid, &file(1)).unwrap();
-        state.finish_turn(turn, reply(0));
+        state.confirm_open(&reading, &ticket, opened.stateid, &file(1)).unwrap();
+        state.finish_request(ticket, reply(0));
         run(state.begin_open(Now(0), (id, &owner), request(first, OPEN)));
     }
     let gone = state.begin_open(Now(0), (9, b"owner"), request(1, OPEN)).unwrap_err();
@@ -242,17 +243,17 @@ fn the_first_open_of_an_owner_is_confirmed_before_anything_else() {
     let begun = state.begin_by_open(Now(0), &reading, first.stateid, request(6, 20));
     assert_eq!(begun.unwrap_err(), OwnerError::Stateid(StateidError::Bad));
     // nothing but OPEN_CONFIRM; and that of the right stateid only
-    let mut turn = run(state.begin_by_open(Now(0), &reading, second.stateid, request(41, CLOSE)));
-    let closed = state.close_in_turn(&reading, &mut turn, second.stateid, &file(1));
+    let mut ticket = run(state.begin_by_open(Now(0), &reading, second.stateid, request(41, CLOSE)));
+    let closed = state.close_by_owner(&reading, &mut ticket, second.stateid, &file(1));
     assert_eq!(closed, Err(StateidError::Bad));
-    drop(turn);
-    let turn = run(state.begin_by_open(Now(0), &reading, second.stateid, request(41, 20)));
-    let confirm = |stateid, name| state.confirm_open(&reading, &turn, stateid, &file(name));
+    drop(ticket);
+    let ticket = run(state.begin_by_open(Now(0), &reading, second.stateid, request(41, 20)));
+    let confirm = |stateid, name| state.confirm_open(&reading, &ticket, stateid, &file(name));
     assert_eq!(confirm(second.stateid, 2), Err(StateidError::Bad), "another file");
     let stateid = confirm(second.stateid, 1).unwrap();
     assert_eq!(stateid, Stateid { seqid: 2, ..second.stateid });
     assert_eq!(confirm(stateid, 1), Err(StateidError::Bad), "confirmed already");
-    state.finish_turn(turn, reply(0));
+    state.finish_request(ticket, reply(0));
     assert_eq!(usable(stateid), Ok(()));
     assert_eq!(usable(second.stateid), Err(StateidError::Old));
     // a wrong number takes an unconfirmed OPEN back, and leaves a confirmed one alone
@@ -269,15 +270,15 @@ fn a_close_is_answered_again_until_the_next_request_of_its_owner() {
     let id = client(&state, b"a");
     let stateid = confirmed(&state, &reading, id, b"owner");
     let begin = |seqid| state.begin_by_open(Now(0), &reading, stateid, request(seqid, CLOSE));
-    let mut turn = run(begin(3));
-    state.close_in_turn(&reading, &mut turn, stateid, &file(1)).unwrap();
-    state.finish_turn(turn, reply(0));
+    let mut ticket = run(begin(3));
+    state.close_by_owner(&reading, &mut ticket, stateid, &file(1)).unwrap();
+    state.finish_request(ticket, reply(0));
     assert_eq!(state.open_count(), 0);
     assert!(matches!(begin(3), Ok(Begun::Replay(_))));
     let right = state.check_access(Now(0), &reading, stateid, &file(1), ShareBits::READ);
     assert_eq!(right, Err(StateidError::Bad));
-    let turn = run(state.begin_open(Now(0), (id, b"owner"), request(4, OPEN)));
-    state.finish_turn(turn, reply(2));
+    let ticket = run(state.begin_open(Now(0), (id, b"owner"), request(4, OPEN)));
+    state.finish_request(ticket, reply(2));
     assert_eq!(begin(3).unwrap_err(), OwnerError::Stateid(StateidError::Bad));
 }
 
@@ -319,13 +320,13 @@ fn a_client_with_an_expired_lease_is_notified_once_it_has_lost_state() {
     let stateid = confirmed(&state, &reading, a, b"owner");
     let late = Now(LEASE + 1000);
     assert_eq!(state.renew_client(late, b), Ok(()));
-    let turn = run(state.begin_open(late, (b, b"other"), request(1, OPEN)));
+    let ticket = run(state.begin_open(late, (b, b"other"), request(1, OPEN)));
     let open =
-        || state.open_in_turn(late, &turn, (file(1), EXCLUSIVE), None, &mut Some(Box::new(())));
+        || state.open_by_owner(late, &ticket, (file(1), EXCLUSIVE), None, &mut Some(Box::new(())));
     assert_eq!(open(), Err(OpenError::Expired(vec![a])));
     assert_eq!(state.begin_expiry(late, a), Expiry::Ended, "it is not recorded");
     open().unwrap();
-    state.finish_turn(turn, reply(0));
+    state.finish_request(ticket, reply(0));
     assert_eq!(state.renew_client(late, a), Err(OwnerError::Expired));
     let right = state.check_access(late, &reading, stateid, &file(1), ShareBits::READ);
     assert_eq!(right, Err(StateidError::Expired));
@@ -369,9 +370,9 @@ fn owners_without_state_live_a_lease() {
     assert_eq!(state.open_count(), 1, "the unconfirmed open is closed");
     // a request that runs keeps its owner
     let running = run(state.begin_open(Now(LEASE), (id, b"running"), request(1, OPEN)));
-    let mut turn = run(state.begin_by_open(Now(LEASE), &reading, stateid, request(3, CLOSE)));
-    state.close_in_turn(&reading, &mut turn, stateid, &file(1)).unwrap();
-    state.finish_turn(turn, reply(0));
+    let mut ticket = run(state.begin_by_open(Now(LEASE), &reading, stateid, request(3, CLOSE)));
+    state.close_by_owner(&reading, &mut ticket, stateid, &file(1)).unwrap();
+    state.finish_request(ticket, reply(0));
     assert_eq!(names(2 * LEASE + 1), ["running"]);
     drop(running);
 }
@@ -420,18 +421,18 @@ fn a_lock_owner_has_numbers_of_its_own() {
     let foreign = LockOwnerName { client_id: 99, ..named(1) };
     assert_eq!(begin(3, foreign).unwrap_err(), OwnerError::StaleClientId);
     // the first lock makes the owner, with any number
-    let Ok(LockBegun::Run(turn, None)) = begin(3, named(77)) else { panic!() };
-    let mut turns = (turn, None);
+    let Ok(LockBegun::Run(ticket, None)) = begin(3, named(77)) else { panic!() };
+    let mut tickets = (ticket, None);
     let made = state.first_lock(
         (Now(0), &reading),
         open,
         (&file(1), host),
-        &mut turns,
+        &mut tickets,
         (named(77), request(3, LOCK)),
     );
     let lock = made.unwrap().unwrap();
-    state.finish_turn(turns.0, reply(0));
-    state.finish_turn(turns.1.unwrap(), reply(0));
+    state.finish_request(tickets.0, reply(0));
+    state.finish_request(tickets.1.unwrap(), reply(0));
     assert!(matches!(begin(3, named(77)), Ok(LockBegun::Replay(_))));
     // it has a lock state by this open now, and may say that it has none, but not with another number
     assert_eq!(begin(4, named(79)).unwrap_err(), OwnerError::BadSeqid);
@@ -439,10 +440,10 @@ fn a_lock_owner_has_numbers_of_its_own() {
     // its own numbers from now on
     let again = |seqid| state.begin_by_lock(Now(0), &reading, lock, request(seqid, LOCK));
     assert_eq!(again(4).unwrap_err(), OwnerError::BadSeqid);
-    let turn = run(again(78));
-    let held = state.lock_in_turn(&reading, &turn, lock, &file(1)).unwrap();
+    let ticket = run(again(78));
+    let held = state.lock_by_owner(&reading, &ticket, lock, &file(1)).unwrap();
     assert_eq!(held.changed(), Stateid { seqid: 2, ..lock });
-    state.finish_turn(turn, reply(0));
+    state.finish_request(ticket, reply(0));
     // released once it holds nothing
     let release = |holds| {
         state

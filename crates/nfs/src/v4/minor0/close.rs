@@ -2,7 +2,7 @@
 
 use super::super::frame::{Frame, stateid_of, wire_stateid};
 use super::super::status::Failed;
-use super::turn::{in_turn, request_of};
+use super::owner_request::{request_of, run_or_replay};
 use proto::nfs4::{CloseArgs, op};
 use xdr::{Reader, Writer};
 
@@ -18,8 +18,8 @@ pub(super) fn close<'f>(
     let (state, reading) = (&frame.v4().state, frame.reading);
     let stateid = stateid_of(a.stateid);
     let begun = state.begin_by_open(frame.now, reading, stateid, request);
-    in_turn(frame, reply, (op::CLOSE, begun), |_, turn, reply| {
-        let closed = state.close_in_turn(reading, turn, stateid, &file)?;
+    run_or_replay(frame, reply, (op::CLOSE, begun), |_, ticket, reply| {
+        let closed = state.close_by_owner(reading, ticket, stateid, &file)?;
         reply.put(&wire_stateid(closed));
         Ok(())
     })

@@ -1,4 +1,4 @@
-//! LOCK in version 4.0 (RFC 7530 §16.10): a turn of the lock owner, and of the open owner as well when the lock owner has no
+//! LOCK in version 4.0 (RFC 7530 §16.10): a request of the lock owner, and of the open owner as well when the lock owner has no
 //! lock by the open yet. No request waits: a conflict is answered NFS4ERR_DENIED, and the client asks again.
 
 use super::super::frame::{Frame, stateid_of, wire_stateid};
@@ -6,10 +6,10 @@ use super::super::lock::{check_open_mode, current_file, done, manager, mode, ran
 use super::super::recording;
 use super::super::status::Failed;
 use super::lock_owner;
-use super::turn::{end, in_turn, replay, request_of};
+use super::owner_request::{end, replay, request_of, run_or_replay};
 use crate::byte_range_locks::{LockAnswer, LockWanted};
 use proto::nfs4::{ExistLockOwner4, LockArgs, LockType4, Locker4, Nfsstat4, OpenToLockOwner4, op};
-use state::v4::{LockBegun, LockOwnerName, Minor0Client, Request, Turn};
+use state::v4::{LockBegun, LockOwnerName, Minor0Client, OwnerTicket, Request};
 use state::{FileKey, HostId, ShareBits, Who};
 use xdr::{Reader, Writer};
 
@@ -45,23 +45,23 @@ fn first<'f>(
     let stateid = stateid_of(new.open);
     let (state, reading) = (&frame.v4().state, frame.reading);
     let begun = state.begin_first_lock(frame.now, reading, stateid, (owner, request))?;
-    let mut turns = match begun {
+    let mut tickets = match begun {
         LockBegun::Replay(kept) => return replay(frame, &kept, reply),
-        LockBegun::Run(turn, lock_turn) => (turn, lock_turn),
+        LockBegun::Run(ticket, lock_ticket) => (ticket, lock_ticket),
     };
     let body = reply.mark();
-    let client = state.client_of_turn(&turns.0);
+    let client = state.client_of_request(&tickets.0);
     let access = |file: &FileKey| Ok(state.open_access(reading, stateid, file)?);
     let named = |file: &FileKey, host: HostId| {
         let file = (file, host);
         let now = (frame.now, reading);
-        let made = state.first_lock(now, stateid, file, &mut turns, (owner, request))?;
+        let made = state.first_lock(now, stateid, file, &mut tickets, (owner, request))?;
         // the client has too many
         made.ok_or_else(|| Nfsstat4::Resource.into())
     };
     let ended = take(frame, a, (&client, name), (access, named), reply);
-    let turns = [Some(turns.0), turns.1];
-    end(frame, turns, (op::LOCK, ended), (body, reply));
+    let tickets = [Some(tickets.0), tickets.1];
+    end(frame, tickets, (op::LOCK, ended), (body, reply));
     ended
 }
 
@@ -75,12 +75,12 @@ fn again<'f>(
     let stateid = stateid_of(known.lock);
     let (state, reading) = (&frame.v4().state, frame.reading);
     let begun = state.begin_by_lock(frame.now, reading, stateid, request);
-    in_turn(frame, reply, (op::LOCK, begun), |frame, turn: &mut Turn, reply| {
-        let client = state.client_of_turn(turn);
-        let lock = |file: &FileKey| state.lock_in_turn(reading, turn, stateid, file);
+    run_or_replay(frame, reply, (op::LOCK, begun), |frame, ticket: &mut OwnerTicket, reply| {
+        let client = state.client_of_request(ticket);
+        let lock = |file: &FileKey| state.lock_by_owner(reading, ticket, stateid, file);
         let access = |file: &FileKey| Ok(reading.lock_access(lock(file)?)?);
         let named = |file: &FileKey, _: HostId| Ok(lock(file)?.changed());
-        take(frame, a, (&client, turn.owner_name()), (access, named), reply)
+        take(frame, a, (&client, ticket.owner_name()), (access, named), reply)
     })
 }
 

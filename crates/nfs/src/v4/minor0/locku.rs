@@ -3,7 +3,7 @@
 use super::super::frame::{Frame, stateid_of, wire_stateid};
 use super::super::lock::{give_back, range};
 use super::super::status::Failed;
-use super::turn::{in_turn, request_of};
+use super::owner_request::{request_of, run_or_replay};
 use proto::nfs4::{LockuArgs, op};
 use xdr::{Reader, Writer};
 
@@ -19,9 +19,9 @@ pub(super) fn locku<'f>(
     let (state, reading) = (&frame.v4().state, frame.reading);
     let stateid = stateid_of(a.stateid);
     let begun = state.begin_by_lock(frame.now, reading, stateid, request);
-    in_turn(frame, reply, (op::LOCKU, begun), |frame, turn, reply| {
+    run_or_replay(frame, reply, (op::LOCKU, begun), |frame, ticket, reply| {
         let range = range(a.offset, a.length)?;
-        let lock = state.lock_in_turn(reading, turn, stateid, &file)?;
+        let lock = state.lock_by_owner(reading, ticket, stateid, &file)?;
         give_back(frame, &file, lock, range)?;
         reply.put(&wire_stateid(lock.changed()));
         Ok(())

@@ -1,5 +1,5 @@
 //! Version 4.0 (RFC 7530), as far as it differs from the later ones. A COMPOUND has no session: each operation identifies
-//! its client by a client ID or a stateid. A retransmission is recognised by the seqid of its owner ([`turn`]) or in the
+//! its client by a client ID or a stateid. A retransmission is recognised by the seqid of its owner ([`owner_request`]) or in the
 //! reply cache of RPC ([`mod@plan`]).
 //!
 //! An operation that is not here is the same in all minor versions.
@@ -15,6 +15,7 @@ mod open;
 mod open_confirm;
 mod open_downgrade;
 mod ops;
+mod owner_request;
 mod plan;
 mod release_lockowner;
 mod renew;
@@ -22,7 +23,6 @@ mod restorefh;
 mod secinfo;
 mod set_client_id;
 mod stateids;
-mod turn;
 
 pub(super) use errors::errors_of;
 pub(super) use ops::row;

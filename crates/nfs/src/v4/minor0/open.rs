@@ -1,4 +1,4 @@
-//! OPEN in version 4.0 (RFC 7530 §16.16): a turn of the open owner, whose first OPEN is to be confirmed.
+//! OPEN in version 4.0 (RFC 7530 §16.16): a request of the open owner, whose first OPEN is to be confirmed.
 
 use super::super::frame::{Frame, wire_stateid};
 use super::super::name;
@@ -6,7 +6,7 @@ use super::super::open::{self, LOCKTYPE_POSIX, OpenedFile};
 use super::super::open_create::{self, Found};
 use super::super::recording;
 use super::super::status::Failed;
-use super::turn::{in_turn, request_of};
+use super::owner_request::{request_of, run_or_replay};
 use crate::object::Object;
 use proto::nfs4::{Createhow4, Nfsstat4, OpenArgs, OpenClaim4, OpenHow4, op};
 use state::v4::Begun;
@@ -29,13 +29,13 @@ pub(super) fn open<'f>(
     let request = request_of(frame, (op::OPEN, a.seqid), before, args);
     frame.object()?;
     let owner = (a.owner.clientid, a.owner.owner.0);
-    let turn = match frame.v4().state.begin_open(frame.now, owner, request) {
-        Ok(Begun::Run(turn)) => turn,
-        begun => return in_turn(frame, reply, (op::OPEN, begun), |_, _, _| Ok(())),
+    let ticket = match frame.v4().state.begin_open(frame.now, owner, request) {
+        Ok(Begun::Run(ticket)) => ticket,
+        begun => return run_or_replay(frame, reply, (op::OPEN, begun), |_, _, _| Ok(())),
     };
-    let is_confirmed = turn.is_confirmed() || matches!(a.claim, OpenClaim4::Previous(_));
+    let is_confirmed = ticket.is_confirmed() || matches!(a.claim, OpenClaim4::Previous(_));
     let flags = if is_confirmed { LOCKTYPE_POSIX } else { LOCKTYPE_POSIX | CONFIRM };
-    frame.opener = Some(turn);
+    frame.opener = Some(ticket);
     let opened = run(frame, &a);
     let body = reply.mark();
     let ended = opened.map(|file| {
@@ -46,8 +46,8 @@ pub(super) fn open<'f>(
         reply.put(&file.set);
         reply.u32(NO_DELEGATION);
     });
-    let turn = frame.opener.take();
-    super::turn::end(frame, [turn, None], (op::OPEN, ended), (body, reply));
+    let ticket = frame.opener.take();
+    super::owner_request::end(frame, [ticket, None], (op::OPEN, ended), (body, reply));
     ended
 }
 
@@ -71,8 +71,8 @@ fn share_mode(a: &OpenArgs<'_>) -> Result<ShareMode, Failed> {
 fn run(frame: &mut Frame<'_>, a: &OpenArgs<'_>) -> Result<OpenedFile, Failed> {
     let mode = share_mode(a)?;
     let place = frame.object()?.clone();
-    let turn = frame.opener.as_ref().ok_or(Nfsstat4::ServerFault)?;
-    recording::admit(frame, turn.requester(), matches!(a.claim, OpenClaim4::Previous(_)))?;
+    let ticket = frame.opener.as_ref().ok_or(Nfsstat4::ServerFault)?;
+    recording::admit(frame, ticket.requester(), matches!(a.claim, OpenClaim4::Previous(_)))?;
     let owner = a.owner.owner.0;
     match (a.claim, a.how) {
         (OpenClaim4::Null(name), how) => {
@@ -100,9 +100,9 @@ fn reclaim(
     mode: ShareMode,
 ) -> Result<OpenedFile, Failed> {
     let opened = open::reserve(frame, file, owner, mode, Found::Reclaimed)?;
-    if let Some(turn) = &frame.opener {
-        turn.confirm();
-        turn.requester().reclaimed(frame.now, &frame.nfs.state);
+    if let Some(ticket) = &frame.opener {
+        ticket.confirm();
+        ticket.requester().reclaimed(frame.now, &frame.nfs.state);
     }
     Ok(OpenedFile::by_handle(opened))
 }

@@ -2,7 +2,7 @@
 
 use super::super::frame::{Frame, stateid_of, wire_stateid};
 use super::super::status::Failed;
-use super::turn::{in_turn, request_of};
+use super::owner_request::{request_of, run_or_replay};
 use proto::nfs4::{OpenConfirmArgs, op};
 use state::v4::OwnerError;
 use xdr::{Reader, Writer};
@@ -22,8 +22,8 @@ pub(super) fn open_confirm<'f>(
     if begun.as_ref().is_err_and(|error| *error == OwnerError::BadSeqid) {
         state.take_back_unconfirmed(reading, stateid);
     }
-    in_turn(frame, reply, (op::OPEN_CONFIRM, begun), |_, turn, reply| {
-        let confirmed = state.confirm_open(reading, turn, stateid, &file)?;
+    run_or_replay(frame, reply, (op::OPEN_CONFIRM, begun), |_, ticket, reply| {
+        let confirmed = state.confirm_open(reading, ticket, stateid, &file)?;
         reply.put(&wire_stateid(confirmed));
         Ok(())
     })

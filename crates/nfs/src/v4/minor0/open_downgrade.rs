@@ -2,7 +2,7 @@
 
 use super::super::frame::{Frame, stateid_of, wire_stateid};
 use super::super::status::Failed;
-use super::turn::{in_turn, request_of};
+use super::owner_request::{request_of, run_or_replay};
 use proto::nfs4::{Nfsstat4, OpenDowngradeArgs, op};
 use state::v4::DowngradeError;
 use state::{ShareBits, ShareMode};
@@ -20,11 +20,11 @@ pub(super) fn open_downgrade<'f>(
     let (state, reading) = (&frame.v4().state, frame.reading);
     let stateid = stateid_of(a.stateid);
     let begun = state.begin_by_open(frame.now, reading, stateid, request);
-    in_turn(frame, reply, (op::OPEN_DOWNGRADE, begun), |_, turn, reply| {
+    run_or_replay(frame, reply, (op::OPEN_DOWNGRADE, begun), |_, ticket, reply| {
         let bits = (ShareBits::from_number(a.share_access), ShareBits::from_number(a.share_deny));
         let (Some(access), Some(deny)) = bits else { return Err(Nfsstat4::Inval.into()) };
         let mode = ShareMode { access, deny };
-        let narrowed = state.downgrade_in_turn(reading, turn, (stateid, &file), mode);
+        let narrowed = state.downgrade_by_owner(reading, ticket, (stateid, &file), mode);
         let stateid = narrowed.map_err(|error| match error {
             DowngradeError::Stateid(error) => Failed::from(error),
             DowngradeError::Inval => Nfsstat4::Inval.into(),

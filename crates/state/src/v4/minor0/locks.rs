@@ -1,7 +1,7 @@
-//! Lock states of version 4.0: LOCK and LOCKU as turns of a lock owner, and RELEASE_LOCKOWNER (RFC 7530 §9.1.9, §16.10,
+//! Lock states of version 4.0: LOCK and LOCKU as requests of a lock owner, and RELEASE_LOCKOWNER (RFC 7530 §9.1.9, §16.10,
 //! §16.37).
 //!
-//! The first LOCK of a lock owner by an open is a turn of the open owner as well. A lock owner is made when it gets its
+//! The first LOCK of a lock owner by an open is a request of the open owner as well. A lock owner is made when it gets its
 //! first lock; it has one lock state for each open that it has locked by.
 
 use super::super::lock_state::LockRef;
@@ -9,7 +9,7 @@ use super::super::server::{Reading, V4State};
 use super::super::stateid::{Stateid, StateidError};
 use super::access::Minor0Client;
 use super::owner::{KeptReply, OwnerError, OwnerKind, Request};
-use super::turn::{Begun, Turn};
+use super::owner_ticket::{Begun, OwnerTicket};
 use crate::holder::Who;
 use crate::key::{FileKey, HostId, Now};
 use crate::share::ShareBits;
@@ -29,8 +29,8 @@ pub struct LockOwnerName<'a> {
 /// How a LOCK of a new lock owner begins.
 #[derive(Debug)]
 pub enum LockBegun {
-    /// It runs: a turn of the open owner, and one of the lock owner if that is known already.
-    Run(Turn, Option<Turn>),
+    /// It runs: a request of the open owner, and one of the lock owner if that is known already.
+    Run(OwnerTicket, Option<OwnerTicket>),
     /// It is a retransmission; this was its reply.
     Replay(KeptReply),
 }
@@ -57,19 +57,24 @@ impl V4State {
         stateid: Stateid,
         (owner, request): (LockOwnerName<'_>, Request),
     ) -> Result<LockBegun, OwnerError> {
-        let turn = match self.begin_by_open(now, reading, stateid, request)? {
+        let ticket = match self.begin_by_open(now, reading, stateid, request)? {
             Begun::Replay(reply) => return Ok(LockBegun::Replay(reply)),
-            Begun::Run(turn) => turn,
+            Begun::Run(ticket) => ticket,
         };
-        if owner.client_id != turn.client_id() {
+        if owner.client_id != ticket.client_id() {
             self.minor0_client(now, owner.client_id)?;
             return Err(OwnerError::Stateid(StateidError::Bad));
         }
-        let found = turn.client.owners();
+        let found = ticket.client.owners();
         let found = found.and_then(|owners| owners.find(OwnerKind::Lock, owner.name));
-        let Some(found) = found else { return Ok(LockBegun::Run(turn, None)) };
-        match Turn::begin(&turn.client, &found, now, Request { seqid: owner.seqid, ..request })? {
-            Begun::Run(lock_turn) => Ok(LockBegun::Run(turn, Some(lock_turn))),
+        let Some(found) = found else { return Ok(LockBegun::Run(ticket, None)) };
+        match OwnerTicket::begin(
+            &ticket.client,
+            &found,
+            now,
+            Request { seqid: owner.seqid, ..request },
+        )? {
+            Begun::Run(lock_ticket) => Ok(LockBegun::Run(ticket, Some(lock_ticket))),
             // by another open owner with another seqid: not the same request
             Begun::Replay(_) => Err(OwnerError::BadSeqid),
         }
@@ -104,18 +109,18 @@ impl V4State {
         Ok(self.usable_open(reading, stateid, file)?.mode().access)
     }
 
-    /// The lock state of a stateid in a turn of its owner.
+    /// The lock state of a stateid by a request of its owner.
     ///
     /// # Errors
     /// [`StateidError`].
-    pub fn lock_in_turn<'r>(
+    pub fn lock_by_owner<'r>(
         &self,
         reading: &'r Reading<'_>,
-        turn: &Turn,
+        ticket: &OwnerTicket,
         stateid: Stateid,
         file: &FileKey,
     ) -> Result<LockRef<'r>, StateidError> {
-        let found = reading.find_lock(turn.client_id(), stateid)?;
+        let found = reading.find_lock(ticket.client_id(), stateid)?;
         if found.file() == file { Ok(found) } else { Err(StateidError::Bad) }
     }
 
@@ -129,29 +134,34 @@ impl V4State {
         (now, reading): (Now, &Reading<'_>),
         stateid: Stateid,
         (file, host): (&FileKey, HostId),
-        turns: &mut (Turn, Option<Turn>),
+        tickets: &mut (OwnerTicket, Option<OwnerTicket>),
         (owner, request): (LockOwnerName<'_>, Request),
     ) -> Result<Option<Stateid>, StateidError> {
-        let client = Arc::clone(&turns.0.client);
+        let client = Arc::clone(&tickets.0.client);
         let Some(owners) = client.owners() else { return Err(StateidError::Bad) };
-        if turns.1.is_none() {
+        if tickets.1.is_none() {
             let most = (now, self.limits.owners_per_client);
             let Some(found) = owners.find_or_add(OwnerKind::Lock, owner.name, most) else {
                 return Ok(None);
             };
-            match Turn::begin(&client, &found, now, Request { seqid: owner.seqid, ..request }) {
-                Ok(Begun::Run(turn)) => turns.1 = Some(turn),
+            match OwnerTicket::begin(
+                &client,
+                &found,
+                now,
+                Request { seqid: owner.seqid, ..request },
+            ) {
+                Ok(Begun::Run(ticket)) => tickets.1 = Some(ticket),
                 Ok(Begun::Replay(_)) | Err(_) => return Err(StateidError::Bad),
             }
         }
-        let locker = turns.1.as_ref().map(|turn| &turn.owner);
+        let locker = tickets.1.as_ref().map(|ticket| &ticket.owner);
         let wanted = (file, host, owner.name);
         let made = self.locked_by(reading, stateid, wanted, (client.id, locker));
         if !matches!(made, Ok(Some(_)))
-            && let Some(turn) = turns.1.take()
-            && turn.owner.last_seqid().is_none()
+            && let Some(ticket) = tickets.1.take()
+            && ticket.owner.last_seqid().is_none()
         {
-            owners.remove(&turn.owner);
+            owners.remove(&ticket.owner);
         }
         made
     }
@@ -182,8 +192,8 @@ impl V4State {
         Ok(())
     }
 
-    /// The client of a turn.
-    pub fn client_of_turn(&self, turn: &Turn) -> Minor0Client {
-        Minor0Client { client: Arc::clone(&turn.client) }
+    /// The client of a request.
+    pub fn client_of_request(&self, ticket: &OwnerTicket) -> Minor0Client {
+        Minor0Client { client: Arc::clone(&ticket.client) }
     }
 }

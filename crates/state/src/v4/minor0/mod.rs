@@ -1,7 +1,7 @@
 //! The state that only version 4.0 has (RFC 7530 §9): SETCLIENTID and its confirmation, and owners with seqids.
 //!
 //! Clients, opens, lock states and share reservations are those of the later versions; a client of version 4.0 has no
-//! sessions, and a table of owners instead ([`owners`]). A request that opens, closes or locks is the *turn* of its owner:
+//! sessions, and a table of owners instead ([`owners`]). A request that opens, closes or locks is numbered by its owner:
 //! its seqid is compared with that of the owner's last request. It runs, or it is a retransmission and gets the kept
 //! reply, or it fails ([`owner`]).
 //!
@@ -21,18 +21,18 @@ mod ended;
 mod locks;
 mod opens;
 mod owner;
+mod owner_ticket;
 mod owners;
 mod set_client_id;
 mod sweep;
-mod turn;
 
 pub use access::Minor0Client;
 pub use callback::{Callback, CallbackPath};
 pub use locks::{LockBegun, LockOwnerName, ReleaseError};
 pub use owner::{KeptReply, OwnerError, Request};
+pub use owner_ticket::{Begun, OwnerTicket};
 pub use owners::OwnerRow;
 pub use set_client_id::{ClientIdError, ClientNames, SetClientId};
-pub use turn::{Begun, Turn};
 
 pub(super) use callback::Confirmation;
 pub(super) use ended::Ended;

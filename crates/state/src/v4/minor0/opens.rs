@@ -1,4 +1,4 @@
-//! Opens of version 4.0: OPEN, OPEN_CONFIRM, OPEN_DOWNGRADE and CLOSE as turns of an open owner (RFC 7530 §9.1.11, §9.10,
+//! Opens of version 4.0: OPEN, OPEN_CONFIRM, OPEN_DOWNGRADE and CLOSE as requests of an open owner (RFC 7530 §9.1.11, §9.10,
 //! §16.18).
 
 use super::super::client::Client;
@@ -7,7 +7,7 @@ use super::super::open_entry::Guard;
 use super::super::server::{Reading, V4State};
 use super::super::stateid::{Stateid, StateidError, check_version, key_of};
 use super::owner::{KeptReply, Owner, OwnerError, OwnerKind, Request};
-use super::turn::{Begun, Turn};
+use super::owner_ticket::{Begun, OwnerTicket};
 use crate::key::{FileKey, Now};
 use crate::share::ShareMode;
 use crate::sync::Arc;
@@ -29,14 +29,14 @@ impl V4State {
         let owners = client.owners().ok_or(OwnerError::StaleClientId)?;
         if let Some(owner) = owners.find(OwnerKind::Open, name) {
             if owner.is_confirmed() || owner.would_replay(request) || owner.is_running() {
-                return Turn::begin(&client, &owner, now, request);
+                return OwnerTicket::begin(&client, &owner, now, request);
             }
             owners.remove(&owner);
             self.end_owner(&owner);
         }
         let most = (now, self.limits.owners_per_client);
         let owner = owners.find_or_add(OwnerKind::Open, name, most);
-        Turn::begin(&client, &owner.ok_or(OwnerError::NoRoom)?, now, request)
+        OwnerTicket::begin(&client, &owner.ok_or(OwnerError::NoRoom)?, now, request)
     }
 
     /// Begins a request that names an open: OPEN_CONFIRM, OPEN_DOWNGRADE, CLOSE, and LOCK of a new lock owner.
@@ -66,24 +66,24 @@ impl V4State {
         let unknown = || OwnerError::Stateid(self.unknown(&stateid.other));
         let (client, owner) = found.ok_or_else(unknown)?;
         client.renew(now);
-        Turn::begin(client, owner, now, request)
+        OwnerTicket::begin(client, owner, now, request)
     }
 
-    /// Opens a file in a turn of its owner, or reclaims it after a restart; as [`V4State::open`].
+    /// Opens a file by a request of its owner, or reclaims it after a restart; as [`V4State::open`].
     ///
     /// # Errors
     /// [`OpenError`].
-    pub fn open_in_turn(
+    pub fn open_by_owner(
         &self,
         now: Now,
-        turn: &Turn,
+        ticket: &OwnerTicket,
         (file, mode): (FileKey, ShareMode),
         reclaim: Option<&dyn Fn() -> bool>,
         kept: &mut Option<Guard>,
     ) -> Result<Opened, OpenError> {
-        let user = turn.user();
-        let request = OpenRequest { file, owner: &turn.owner.name, user, mode, reclaim };
-        self.open_for(now, (&turn.client, Some(&turn.owner)), &request, kept)
+        let user = ticket.user();
+        let request = OpenRequest { file, owner: &ticket.owner.name, user, mode, reclaim };
+        self.open_for(now, (&ticket.client, Some(&ticket.owner)), &request, kept)
     }
 
     /// Confirms the first OPEN of an owner.
@@ -93,16 +93,16 @@ impl V4State {
     pub fn confirm_open(
         &self,
         reading: &Reading<'_>,
-        turn: &Turn,
+        ticket: &OwnerTicket,
         stateid: Stateid,
         file: &FileKey,
     ) -> Result<Stateid, StateidError> {
         let open = reading.open(&stateid.other).ok_or_else(|| self.unknown(&stateid.other))?;
-        if turn.is_confirmed() || open.is_ended() || open.file.file != *file {
+        if ticket.is_confirmed() || open.is_ended() || open.file.file != *file {
             return Err(StateidError::Bad);
         }
         check_version(stateid.seqid, open.seqid.load(Acquire))?;
-        turn.owner.confirm();
+        ticket.owner.confirm();
         Ok(open.bump())
     }
 
@@ -118,30 +118,30 @@ impl V4State {
         }
     }
 
-    /// Removes access or deny bits of an open in a turn of its owner.
+    /// Removes access or deny bits of an open by a request of its owner.
     ///
     /// # Errors
     /// [`DowngradeError`].
-    pub fn downgrade_in_turn(
+    pub fn downgrade_by_owner(
         &self,
         reading: &Reading<'_>,
-        turn: &Turn,
+        ticket: &OwnerTicket,
         (stateid, file): (Stateid, &FileKey),
         mode: ShareMode,
     ) -> Result<Stateid, DowngradeError> {
         self.usable_open(reading, stateid, file).map_err(DowngradeError::Stateid)?;
-        self.downgrade(reading, turn.client_id(), (stateid, file), mode)
+        self.downgrade(reading, ticket.client_id(), (stateid, file), mode)
     }
 
-    /// Closes an open in a turn of its owner. Its stateid is known until the owner's next turn, so that the CLOSE can be
+    /// Closes an open by a request of its owner. Its stateid is known until the owner's next request, so that the CLOSE can be
     /// sent again.
     ///
     /// # Errors
     /// [`StateidError`].
-    pub fn close_in_turn(
+    pub fn close_by_owner(
         &self,
         reading: &Reading<'_>,
-        turn: &mut Turn,
+        ticket: &mut OwnerTicket,
         stateid: Stateid,
         file: &FileKey,
     ) -> Result<Stateid, StateidError> {
@@ -150,12 +150,12 @@ impl V4State {
         if !self.end_open(&open) {
             return Err(StateidError::Bad);
         }
-        turn.closed = Some(open.other);
+        ticket.closed = Some(open.other);
         Ok(open.bump())
     }
 
-    /// Undoes an open of a turn that fails after all.
-    pub fn give_back_in_turn(&self, reading: &Reading<'_>, opened: &Opened) {
+    /// Undoes an open whose request fails after all.
+    pub fn undo_open(&self, reading: &Reading<'_>, opened: &Opened) {
         if let Some(open) = reading.open(&opened.stateid.other) {
             let open = Arc::clone(open);
             open.client.forget_open(&open.other);
@@ -163,10 +163,10 @@ impl V4State {
         }
     }
 
-    /// Ends a turn: its seqid is the owner's last one from now on, with this reply.
-    pub fn finish_turn(&self, turn: Turn, reply: KeptReply) {
-        let (client, owner) = (Arc::clone(&turn.client), Arc::clone(&turn.owner));
-        let mut forgotten = turn.advance(reply);
+    /// Ends a request: its seqid is the owner's last one from now on, with this reply.
+    pub fn finish_request(&self, ticket: OwnerTicket, reply: KeptReply) {
+        let (client, owner) = (Arc::clone(&ticket.client), Arc::clone(&ticket.owner));
+        let mut forgotten = ticket.advance(reply);
         if forgotten.is_none() && client.has_ended() {
             // the client has ended while the request ran: nobody else forgets the stateid
             forgotten = owner.take_closed();

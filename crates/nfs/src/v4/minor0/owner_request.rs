@@ -1,10 +1,10 @@
-//! An operation as the turn of its owner (RFC 7530 §9.1.7): it runs, or a retransmission gets the first reply.
+//! An operation as a request of its owner (RFC 7530 §9.1.7): it runs, or a retransmission gets the first reply.
 
 use super::super::frame::Frame;
 use super::super::status::Failed;
 use proto::nfs4::Nfsstat4;
 use siphasher::sip::SipHasher13;
-use state::v4::{Begun, KeptReply, OwnerError, Request, Turn};
+use state::v4::{Begun, KeptReply, OwnerError, OwnerTicket, Request};
 use std::hash::Hasher;
 use xdr::{Mark, Reader, Writer};
 
@@ -57,27 +57,27 @@ const fn leaves_seqid(status: Nfsstat4) -> bool {
 }
 
 /// Runs an operation of an owner, or repeats its reply.
-pub(super) fn in_turn<'f>(
+pub(super) fn run_or_replay<'f>(
     frame: &mut Frame<'f>,
     reply: &mut Writer,
     (op, begun): (u32, Result<Begun, OwnerError>),
-    run: impl FnOnce(&mut Frame<'f>, &mut Turn, &mut Writer) -> Result<(), Failed>,
+    run: impl FnOnce(&mut Frame<'f>, &mut OwnerTicket, &mut Writer) -> Result<(), Failed>,
 ) -> Result<(), Failed> {
     match begun? {
         Begun::Replay(kept) => replay(frame, &kept, reply),
-        Begun::Run(mut turn) => {
+        Begun::Run(mut ticket) => {
             let body = reply.mark();
-            let ended = run(frame, &mut turn, reply);
-            end(frame, [Some(turn), None], (op, ended), (body, reply));
+            let ended = run(frame, &mut ticket, reply);
+            end(frame, [Some(ticket), None], (op, ended), (body, reply));
             ended
         }
     }
 }
 
-/// Ends the turns of an operation; each keeps its reply.
+/// Ends the requests of an operation; each keeps its reply.
 pub(super) fn end(
     frame: &Frame<'_>,
-    turns: [Option<Turn>; 2],
+    tickets: [Option<OwnerTicket>; 2],
     (op, ended): (u32, Result<(), Failed>),
     (body, reply): (Mark, &Writer),
 ) {
@@ -89,13 +89,13 @@ pub(super) fn end(
     if leaves_seqid(status) {
         return;
     }
-    for turn in turns.into_iter().flatten() {
+    for ticket in tickets.into_iter().flatten() {
         let kept = KeptReply {
             status: status.number(),
             result: result.to_vec(),
             handle: handle_to_keep(frame, op, status),
         };
-        frame.v4().state.finish_turn(turn, kept);
+        frame.v4().state.finish_request(ticket, kept);
     }
 }
 

@@ -1,4 +1,4 @@
-//! The turn of an owner: a request that runs.
+//! The ticket of a running request of an owner.
 
 use super::super::client::Client;
 use super::super::requester::Requester;
@@ -11,14 +11,14 @@ use crate::sync::Arc;
 #[derive(Debug)]
 pub enum Begun {
     /// It runs now.
-    Run(Turn),
+    Run(OwnerTicket),
     /// It is a retransmission; this was its reply.
     Replay(KeptReply),
 }
 
-/// A request of an owner that runs. If it is dropped before [`V4State::finish_turn`](super::super::V4State::finish_turn),
+/// A request of an owner that runs. If the ticket is dropped before [`V4State::finish_request`](super::super::V4State::finish_request),
 /// the owner's seqid stays as it was, as the errors of RFC 7530 §9.1.7 demand.
-pub struct Turn {
+pub struct OwnerTicket {
     pub(in super::super) client: Arc<Client>,
     pub(super) owner: Arc<Owner>,
     request: Request,
@@ -27,13 +27,13 @@ pub struct Turn {
     running: bool,
 }
 
-impl std::fmt::Debug for Turn {
+impl std::fmt::Debug for OwnerTicket {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Turn").field("request", &self.request).finish_non_exhaustive()
+        f.debug_struct("OwnerTicket").field("request", &self.request).finish_non_exhaustive()
     }
 }
 
-impl Turn {
+impl OwnerTicket {
     /// Begins a request of an owner of a client.
     pub(super) fn begin(
         client: &Arc<Client>,
@@ -58,7 +58,7 @@ impl Turn {
         self.client.id
     }
 
-    /// The client, which asks for state in this turn of an owner.
+    /// The client, which asks for state in this request of an owner.
     pub const fn requester(&self) -> Requester<'_> {
         Requester::new(&self.client)
     }
@@ -91,7 +91,7 @@ impl Turn {
     }
 }
 
-impl Drop for Turn {
+impl Drop for OwnerTicket {
     fn drop(&mut self) {
         if self.running {
             self.owner.give_up();
