@@ -14,7 +14,7 @@
 //! Only a call that is about to block comes here. The lock guards a list and a queue for each export and is held
 //! for a few instructions; calls are resumed after it.
 //!
-//! Invariant: where a call is queued, one blocks that will end, or one was resumed and holds a [`Turn`], or the
+//! Invariant: where a call is queued, one blocks that will end, or one was resumed and holds a [`ResumePermit`], or the
 //! watchdog finds the export hung. Each end looks whether the next may go on ([`BlockedCalls::admit`]).
 
 use crate::conn::info::BlockedCallInfo;
@@ -101,7 +101,7 @@ pub(crate) trait Postponed: Send {
     fn bytes(&self) -> usize;
 
     /// Has a worker run it again. Must not wait.
-    fn resume(self: Box<Self>, turn: Turn);
+    fn resume(self: Box<Self>, resume_permit: ResumePermit);
 }
 
 /// What becomes of a call that is about to block.
@@ -178,12 +178,12 @@ impl ExportCalls {
 }
 
 /// Held by a call that was postponed and is run again, until it blocks or ends.
-pub(crate) struct Turn {
+pub(crate) struct ResumePermit {
     blocked: Weak<BlockedCalls>,
     export: u16,
 }
 
-impl Drop for Turn {
+impl Drop for ResumePermit {
     fn drop(&mut self) {
         let Some(blocked) = self.blocked.upgrade() else { return };
         if let Some(export) = lock(&blocked.exports).get_mut(&self.export) {
@@ -237,21 +237,21 @@ impl BlockedCalls {
         exports.into_iter().for_each(|export| self.admit(export));
     }
 
-    /// A call is about to block in an export; `turn` if it was postponed before. A call that waits in its thread
+    /// A call is about to block in an export; `resume_permit` if it was postponed before. A call that waits in its thread
     /// must not lead its pool.
     pub fn enter(
         self: &Arc<Self>,
         export: u16,
         procedure: Procedure,
         caller: Caller,
-        (waits, turn): (Waits, Option<Turn>),
+        (waits, resume_permit): (Waits, Option<ResumePermit>),
     ) -> Entry<'_> {
         let mut exports = lock(&self.exports);
         loop {
             let calls = exports.entry(export).or_default();
             let share = self.share.load(Relaxed);
             let taken = calls.calls.len();
-            let room = match (&turn, waits) {
+            let room = match (&resume_permit, waits) {
                 (Some(_), _) => taken < share,
                 // those that were there before go first
                 (None, Waits::Postponed) => {
@@ -261,9 +261,9 @@ impl BlockedCalls {
             };
             if room {
                 let id = calls.add(procedure, caller);
-                // the turn takes the lock when it ends
+                // the permit takes the lock when it ends
                 drop(exports);
-                drop(turn);
+                drop(resume_permit);
                 return Entry::Permitted(BlockPermit { blocked: self, export, id });
             }
             let left = calls.until_hung();
@@ -273,12 +273,12 @@ impl BlockedCalls {
             else {
                 calls.refused = calls.refused.saturating_add(1);
                 drop(exports);
-                drop(turn);
+                drop(resume_permit);
                 return Entry::Refused;
             };
             if waits == Waits::Postponed {
                 drop(exports);
-                drop(turn);
+                drop(resume_permit);
                 return Entry::Full;
             }
             calls.waiting = calls.waiting.saturating_add(1);
@@ -335,7 +335,7 @@ impl BlockedCalls {
         }
         drop(exports);
         for call in resumed {
-            call.resume(Turn { blocked: Arc::downgrade(self), export });
+            call.resume(ResumePermit { blocked: Arc::downgrade(self), export });
         }
     }
 
@@ -435,7 +435,8 @@ impl ExportCalls {
 #[cfg(test)]
 mod tests {
     use super::{
-        BlockPermit, BlockedCalls, Caller, Entry, HUNG_AFTER, Postponed, Procedure, Turn, Waits,
+        BlockPermit, BlockedCalls, Caller, Entry, HUNG_AFTER, Postponed, Procedure, ResumePermit,
+        Waits,
     };
     use crate::sync::lock;
     use std::sync::{Arc, Mutex};
@@ -453,16 +454,16 @@ mod tests {
         }
     }
 
-    /// Keeps its turn when it is resumed.
-    struct Queued(usize, Arc<Mutex<Vec<(usize, Turn)>>>);
+    /// Keeps its permit when it is resumed.
+    struct Queued(usize, Arc<Mutex<Vec<(usize, ResumePermit)>>>);
 
     impl Postponed for Queued {
         fn bytes(&self) -> usize {
             100
         }
 
-        fn resume(self: Box<Self>, turn: Turn) {
-            lock(&self.1).push((self.0, turn));
+        fn resume(self: Box<Self>, resume_permit: ResumePermit) {
+            lock(&self.1).push((self.0, resume_permit));
         }
     }
 
@@ -470,7 +471,8 @@ mod tests {
     fn postponed_calls_are_resumed_in_order_as_others_end() {
         let blocked = BlockedCalls::new(2);
         let (read, caller) = (Procedure::default(), Caller::default());
-        let postponing = |turn| blocked.enter(7, read, caller, (Waits::Postponed, turn));
+        let postponing =
+            |resume_permit| blocked.enter(7, read, caller, (Waits::Postponed, resume_permit));
         let Entry::Permitted(first) = postponing(None) else { panic!("there is room") };
         let Entry::Permitted(second) = postponing(None) else { panic!("there is room") };
         let resumed = Arc::default();
@@ -482,16 +484,18 @@ mod tests {
         assert_eq!((blocked.exports()[0].calls, blocked.exports()[0].waiting), (2, 3));
         assert!(lock(&resumed).is_empty() && blocked.has_postponed());
         drop(first);
-        let (number, turn) = lock(&resumed).pop().unwrap();
+        let (number, resume_permit) = lock(&resumed).pop().unwrap();
         assert_eq!(number, 0);
         assert!(matches!(postponing(None), Entry::Full), "the place is that of the resumed call");
-        let Entry::Permitted(third) = postponing(Some(turn)) else { panic!("it has its turn") };
+        let Entry::Permitted(third) = postponing(Some(resume_permit)) else {
+            panic!("it has its permit")
+        };
         assert!(lock(&resumed).is_empty(), "two block");
         drop(second);
-        let (number, turn) = lock(&resumed).pop().unwrap();
+        let (number, resume_permit) = lock(&resumed).pop().unwrap();
         assert_eq!(number, 1);
         // it ends without having blocked
-        drop(turn);
+        drop(resume_permit);
         assert_eq!(lock(&resumed).pop().map(|(number, _)| number), Some(2));
         drop(third);
         assert!(!blocked.has_postponed() && blocked.exports().is_empty());
@@ -516,8 +520,8 @@ mod tests {
         blocked.admit_hung();
         let calls = std::mem::take(&mut *lock(&resumed));
         assert_eq!(calls.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [0, 1, 2, 3]);
-        for (_, turn) in calls {
-            let entry = blocked.enter(7, read, caller, (Waits::Postponed, Some(turn)));
+        for (_, resume_permit) in calls {
+            let entry = blocked.enter(7, read, caller, (Waits::Postponed, Some(resume_permit)));
             assert!(matches!(entry, Entry::Refused));
         }
         assert_eq!((blocked.exports()[0].refused, blocked.has_postponed()), (4, false));

@@ -8,7 +8,7 @@
 
 use crate::conn::connection::Conn;
 use crate::limits::POSTPONED_COST;
-use crate::pool::blocked_calls::{Postponed, Turn};
+use crate::pool::blocked_calls::{Postponed, ResumePermit};
 use rpc::Peer;
 use std::sync::{Arc, Weak};
 
@@ -29,7 +29,7 @@ pub(crate) struct PostponedCall {
     /// Who run it again; not held alive by it, since they hold the queues.
     pub pools: Weak<dyn ResumedCalls>,
     /// While it is resumed and does not block yet.
-    pub turn: Option<Turn>,
+    pub resume_permit: Option<ResumePermit>,
     /// Its answer is on its way, or it is queued again.
     pub settled: bool,
 }
@@ -39,8 +39,8 @@ impl Postponed for PostponedCall {
         self.record.len().saturating_add(POSTPONED_COST)
     }
 
-    fn resume(mut self: Box<Self>, turn: Turn) {
-        self.turn = Some(turn);
+    fn resume(mut self: Box<Self>, resume_permit: ResumePermit) {
+        self.resume_permit = Some(resume_permit);
         if let Some(pools) = self.pools.upgrade() {
             pools.resume(self);
         }

@@ -81,7 +81,7 @@ impl<'r> Calls<'r> for ResumedCalls<'r, '_> {
             record: record.to_vec(),
             began_ns: postponed.began_ns,
             pools: postponed.pools.clone(),
-            turn: None,
+            resume_permit: None,
             settled: false,
         };
         if round.postpone(|| again(&call.record), true) {
@@ -140,6 +140,6 @@ impl Blocking for ResumedRound<'_> {
         self.will_block();
         let mut call = self.call.borrow_mut();
         let caller = Caller { conn: Some(call.conn.id), addr: Some(call.conn.peer.addr) };
-        self.round.enter_export(export, caller, Admission::Again(call.turn.take()))
+        self.round.enter_export(export, caller, Admission::Again(call.resume_permit.take()))
     }
 }

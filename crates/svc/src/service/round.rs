@@ -5,7 +5,7 @@
 //! place in the queue, to another thread when a call will block.
 
 use crate::clock::NS_PER_MS;
-use crate::pool::blocked_calls::{BlockPermit, Caller, Entry, Procedure, Turn, Waits};
+use crate::pool::blocked_calls::{BlockPermit, Caller, Entry, Procedure, ResumePermit, Waits};
 use crate::pool::event_loop::EventLoop;
 use crate::pool::postponed::PostponedCall;
 use crate::pool::shared::Shared;
@@ -39,7 +39,7 @@ pub(crate) enum Admission {
     /// If its plan says so.
     First,
     /// It is run again.
-    Again(Option<Turn>),
+    Again(Option<ResumePermit>),
     /// No: some of its data was taken, or its flavour forbids it.
     DataTaken,
 }
@@ -257,13 +257,13 @@ impl<'w> Round<'w> {
         }
         let (procedure, shared) = (self.procedure.get(), self.pool.shared.as_ref());
         let Procedure { program, version, procedure: number } = procedure;
-        let (again, turn) = match admission {
+        let (again, resume_permit) = match admission {
             Admission::First => (shared.dispatcher.is_restartable(program, version, number), None),
-            Admission::Again(turn) => (true, turn),
+            Admission::Again(resume_permit) => (true, resume_permit),
             Admission::DataTaken => (false, None),
         };
         let waits = if again { Waits::Postponed } else { Waits::InThread };
-        match shared.blocked.enter(export, procedure, caller, (waits, turn)) {
+        match shared.blocked.enter(export, procedure, caller, (waits, resume_permit)) {
             Entry::Permitted(it) => *permit = Some(it),
             Entry::Full => self.full.set(Some(export)),
             Entry::Refused => {}

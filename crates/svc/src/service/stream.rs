@@ -262,8 +262,15 @@ impl StreamRound<'_> {
         let Some(conn) = self.detached.get().cloned() else { return false };
         let (began_ns, pools) = (self.call.get().began_ns, self.round.shared().resumed_calls());
         let (peer, record) = (self.peer, record.to_vec());
-        let call =
-            PostponedCall { conn, peer, record, began_ns, pools, turn: None, settled: false };
+        let call = PostponedCall {
+            conn,
+            peer,
+            record,
+            began_ns,
+            pools,
+            resume_permit: None,
+            settled: false,
+        };
         let postponed = self.round.postpone(|| call, false);
         if postponed {
             self.round.resumed();
