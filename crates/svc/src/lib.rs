@@ -55,7 +55,7 @@ pub use conn::info::{
     BlockedCallInfo, ClientInfo, ConnActivity, ConnCertificate, ConnInfo, ConnTls,
 };
 pub use conn::link::{Limit, LinkInfo, LinkSamples};
-pub use conn::table::PlacesInfo;
+pub use conn::table::ConnUsage;
 pub use conn::tcp_buffers::{Applied, BufferInfo, BufferReduction, BufferRules, BufferTotals};
 pub use errors::{SettingError, StartError};
 pub use kernel_tls::{KernelTlsChoice, KernelTlsState, kernel_tls_of_this_machine};

@@ -101,7 +101,7 @@ impl Control for ServerControl {
             portmap: self.parts.portmap.how(),
             exports: self.parts.exports.load().exports().len() as u64,
             connections: self.server(Server::connections) as u64,
-            connections_max: self.server(Server::places).max as u64,
+            connections_max: self.server(Server::conn_usage).max as u64,
             calls: totals.calls,
             calls_per_s: rate(totals.calls, self.started.elapsed()),
             calls_per_s_recent: lock(&self.recent_calls).per_second(Instant::now(), totals.calls),

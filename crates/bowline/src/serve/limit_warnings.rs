@@ -2,7 +2,7 @@
 
 use crate::memory_shares::MemoryShares;
 use crate::settings::ByteSize;
-use svc::{MemoryLimit, PlacesInfo};
+use svc::{ConnUsage, MemoryLimit};
 
 /// With fewer descriptors than this, a few clients use all of them.
 const OPEN_FILES_FEW: u64 = 128;
@@ -21,16 +21,16 @@ pub fn all(memory: MemoryLimit) -> Vec<String> {
 /// For so long after a connection was closed to make room for others the status says so.
 const DISPLACED_LATELY_MS: u64 = 600_000;
 
-/// About clients that take the places of others.
-pub fn about_places(places: &PlacesInfo) -> Option<String> {
-    let ago_ms = places.displaced_ago_ms.filter(|ago_ms| *ago_ms < DISPLACED_LATELY_MS)?;
-    let (client, has) = places.most.as_ref()?;
+/// About clients with so many connections that others had no room.
+pub fn about_connections(usage: &ConnUsage) -> Option<String> {
+    let ago_ms = usage.displaced_ago_ms.filter(|ago_ms| *ago_ms < DISPLACED_LATELY_MS)?;
+    let (client, has) = usage.most.as_ref()?;
     Some(format!(
         "the connection limit was reached {} ago, and silent connections were closed for new clients; now {} of {} \
          are taken, {has} of them by {client}: check why it has so many, or raise LimitNOFILE=",
         admin::duration_s(ago_ms / 1000),
-        places.taken,
-        places.max
+        usage.taken,
+        usage.max
     ))
 }
 
@@ -56,16 +56,17 @@ fn about_memory(memory: MemoryLimit, bytes_max: u64) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{MemoryLimit, PlacesInfo, about_files, about_memory, about_places};
+    use super::{ConnUsage, MemoryLimit, about_connections, about_files, about_memory};
 
     #[test]
     fn a_warning_names_the_client_with_the_most_connections() {
         let most = Some(("192.0.2.9".to_owned(), 460));
-        let quiet = PlacesInfo { taken: 464, max: 464, most, displaced_ago_ms: None };
-        assert_eq!(about_places(&quiet), None);
-        let old = PlacesInfo { displaced_ago_ms: Some(3_600_000), ..quiet.clone() };
-        assert_eq!(about_places(&old), None);
-        let text = about_places(&PlacesInfo { displaced_ago_ms: Some(7_000), ..quiet }).unwrap();
+        let quiet = ConnUsage { taken: 464, max: 464, most, displaced_ago_ms: None };
+        assert_eq!(about_connections(&quiet), None);
+        let old = ConnUsage { displaced_ago_ms: Some(3_600_000), ..quiet.clone() };
+        assert_eq!(about_connections(&old), None);
+        let text =
+            about_connections(&ConnUsage { displaced_ago_ms: Some(7_000), ..quiet }).unwrap();
         assert!(text.contains("464 of 464 are taken, 460 of them by 192.0.2.9"), "{text}");
     }
 

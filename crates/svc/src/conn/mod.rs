@@ -1,6 +1,7 @@
 //! TCP connections: the socket, what is received and sent, and the table of all connections.
 
 pub(crate) mod byte_stream;
+pub(crate) mod client_network;
 pub(crate) mod clients;
 pub(crate) mod congestion;
 pub(crate) mod connection;
@@ -9,7 +10,6 @@ pub(crate) mod info;
 pub(crate) mod kernel_records;
 pub(crate) mod link;
 pub(crate) mod liveness;
-pub(crate) mod places;
 pub(crate) mod pool_handles;
 pub(crate) mod seal;
 pub(crate) mod send_queue;

@@ -3,9 +3,9 @@
 //! The lock is taken when a connection opens or closes, by the sweep and when somebody asks; by a call only
 //! where one that seems to be the same came by another connection.
 
+use crate::conn::client_network::{ClientNetwork, IdsByClient};
 use crate::conn::clients::{ClientTotals, Clients};
 use crate::conn::connection::Conn;
-use crate::conn::places::{ClientNetwork, Places};
 use crate::limits::CLIENTS_REMEMBERED;
 use crate::sync::lock;
 use std::collections::{HashMap, HashSet};
@@ -13,7 +13,7 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 use sys::descriptors::DescriptorBudget;
 
-/// The most connections that have lost their place and are not closed yet: this many more than the most there
+/// The most connections that count no longer and are not closed yet: this many more than the most there
 /// may be for a moment.
 const CLOSING_MAX: usize = 32;
 
@@ -36,19 +36,19 @@ pub(crate) struct ConnTable {
 }
 
 struct State {
-    /// Those with a place, and those that have lost it and are about to close.
+    /// Those that count, and those that do not any more and are about to close.
     conns: HashMap<u64, Arc<Conn>>,
     clients: Clients,
-    places: Places,
-    /// The last connection that lost its place because others need it; the next search begins behind it.
+    by_client: IdsByClient,
+    /// The last connection that was closed to make room for others; the next search begins behind it.
     displaced_last: u64,
     /// When that was, on the server's clock.
     displaced_ms: Option<u64>,
 }
 
-/// How the places for connections are shared.
+/// How the connections are shared between clients.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct PlacesInfo {
+pub struct ConnUsage {
     /// How many are taken.
     pub taken: usize,
     /// How many there are.
@@ -73,7 +73,7 @@ impl ConnTable {
         let state = State {
             conns: HashMap::new(),
             clients: Clients::new(CLIENTS_REMEMBERED),
-            places: Places::default(),
+            by_client: IdsByClient::default(),
             displaced_last: 0,
             displaced_ms: None,
         };
@@ -93,16 +93,16 @@ impl ConnTable {
         let mut state = lock(&self.state);
         let address = conn.peer.addr.ip();
         let client = ClientNetwork::of(address);
-        if state.places.of(client) >= max_per_client {
+        if state.by_client.count_of(client) >= max_per_client {
             return Err(TableFull::Client);
         }
-        if state.places.taken() >= max {
+        if state.by_client.len() >= max {
             return Err(TableFull::Server);
         }
         if state.conns.len() >= max.saturating_add(CLOSING_MAX) {
             return Err(TableFull::Closing);
         }
-        state.places.take(client, conn.id);
+        state.by_client.insert(client, conn.id);
         state.clients.opened(address);
         state.conns.insert(conn.id, Arc::clone(conn));
         self.descriptors.set_connections(state.conns.len());
@@ -115,26 +115,26 @@ impl ConnTable {
         if state.conns.remove(&conn.id).is_some() {
             let address = conn.peer.addr.ip();
             self.descriptors.set_connections(state.conns.len());
-            state.places.give_back(ClientNetwork::of(address), conn.id);
+            state.by_client.remove(ClientNetwork::of(address), conn.id);
             state.clients.closed(address, conn.counters.totals());
         }
     }
 
-    /// How the `max` places are shared.
-    pub fn places(&self, max: usize, now_ms: u64) -> PlacesInfo {
+    /// How the `max` connections are shared between clients.
+    pub fn usage(&self, max: usize, now_ms: u64) -> ConnUsage {
         let state = lock(&self.state);
-        let most = state.places.with_more_than(0).next();
-        PlacesInfo {
-            taken: state.places.taken(),
+        let most = state.by_client.with_more_than(0).next();
+        ConnUsage {
+            taken: state.by_client.len(),
             max,
             most: most.map(|(client, has)| (client.to_string(), has)),
             displaced_ago_ms: state.displaced_ms.map(|then| now_ms.saturating_sub(then)),
         }
     }
 
-    /// How many places a client has.
-    pub fn places_of(&self, client: ClientNetwork) -> usize {
-        lock(&self.state).places.of(client)
+    /// How many connections a client has.
+    pub fn count_of(&self, client: ClientNetwork) -> usize {
+        lock(&self.state).by_client.count_of(client)
     }
 
     /// Connections of those who have more than `count`, at most `clients_max` of them, whoever has most first; at
@@ -146,21 +146,21 @@ impl ConnTable {
         conns_max: usize,
     ) -> Vec<Candidates> {
         let state = lock(&self.state);
-        let largest = state.places.with_more_than(count).take(clients_max);
+        let largest = state.by_client.with_more_than(count).take(clients_max);
         largest.map(|(client, has)| state.candidates(client, has, conns_max)).collect()
     }
 
     /// Connections of one client.
     pub fn of_client(&self, client: ClientNetwork, conns_max: usize) -> Candidates {
         let state = lock(&self.state);
-        state.candidates(client, state.places.of(client), conns_max)
+        state.candidates(client, state.by_client.count_of(client), conns_max)
     }
 
-    /// Takes the place of a connection, which is then to be closed; `false` if it has none any more.
+    /// Counts a connection no longer, which is then to be closed; `false` if it did not count any more.
     pub fn displace(&self, conn: &Conn, now_ms: u64) -> bool {
         let mut state = lock(&self.state);
         let address = conn.peer.addr.ip();
-        let had = state.places.give_back(ClientNetwork::of(address), conn.id);
+        let had = state.by_client.remove(ClientNetwork::of(address), conn.id);
         if had {
             state.clients.displaced(address);
             state.displaced_last = conn.id;
@@ -210,7 +210,7 @@ impl ConnTable {
 
 impl State {
     fn candidates(&self, client: ClientNetwork, has: usize, conns_max: usize) -> Candidates {
-        let ids = self.places.ids(client, self.displaced_last).take(conns_max);
+        let ids = self.by_client.ids(client, self.displaced_last).take(conns_max);
         let conns = ids.filter_map(|id| self.conns.get(&id).map(Arc::clone)).collect();
         Candidates { client, has, conns }
     }

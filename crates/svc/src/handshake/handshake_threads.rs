@@ -9,11 +9,11 @@
 //! handshakes together keep [`HANDSHAKE_BYTES_MAX`], a part of it in each thread; beyond it the one that keeps the most is
 //! closed.
 //!
-//! Locks: `places` guards the numbers per client; a thread's inbox guards the connections on their way to it. Each is held
+//! Locks: `by_client` guards which handshakes each client has; a thread's inbox guards the connections on their way to it. Each is held
 //! for one table or list operation.
 
+use crate::conn::client_network::{ClientNetwork, IdsByClient};
 use crate::conn::connection::{Conn, Rx};
-use crate::conn::places::{ClientNetwork, Places};
 use crate::epoll_tokens::TOKEN_INBOX;
 use crate::handshake::log::HandshakeLog;
 use crate::handshake::pending_handshake::{Outcome, PendingHandshake};
@@ -48,7 +48,7 @@ pub(crate) struct HandshakeThreads {
     pub kernel: KernelTls,
     /// How long a handshake may take.
     time_max: Duration,
-    places: Mutex<Places>,
+    by_client: Mutex<IdsByClient>,
     threads: Vec<HandshakeThread>,
     /// The thread that gets the next handshake.
     next: AtomicUsize,
@@ -93,7 +93,7 @@ impl HandshakeThreads {
             server,
             kernel: KernelTls::new(kernel),
             time_max: handshake_max,
-            places: Mutex::default(),
+            by_client: Mutex::default(),
             threads: (0..threads.max(1)).map(thread).collect::<io::Result<_>>()?,
             next: AtomicUsize::new(0),
             stopping: AtomicBool::new(false),
@@ -162,22 +162,22 @@ impl HandshakeThreads {
         }
     }
 
-    /// Takes a place for a connection, which may displace another handshake.
+    /// Counts a connection, which may displace another handshake.
     fn take_place(&self, client: ClientNetwork, id: u64) -> Option<u64> {
-        let mut places = lock(&self.places);
-        let from = if places.of(client) >= HANDSHAKES_PER_CLIENT_MAX {
+        let mut by_client = lock(&self.by_client);
+        let from = if by_client.count_of(client) >= HANDSHAKES_PER_CLIENT_MAX {
             Some(client)
-        } else if places.taken() >= HANDSHAKES_MAX {
-            places.with_more_than(0).next().map(|(busiest, _)| busiest)
+        } else if by_client.len() >= HANDSHAKES_MAX {
+            by_client.with_more_than(0).next().map(|(busiest, _)| busiest)
         } else {
             None
         };
         let displaced = from.and_then(|from| {
-            let oldest = places.ids(from, 0).next()?;
-            places.give_back(from, oldest);
+            let oldest = by_client.ids(from, 0).next()?;
+            by_client.remove(from, oldest);
             Some(oldest)
         });
-        places.take(client, id);
+        by_client.insert(client, id);
         displaced
     }
 }
@@ -311,7 +311,7 @@ impl ThreadState<'_> {
     }
 
     fn give_place_back(&self, conn: &Conn) {
-        lock(&self.handshakes.places).give_back(ClientNetwork::of(conn.peer.addr.ip()), conn.id);
+        lock(&self.handshakes.by_client).remove(ClientNetwork::of(conn.peer.addr.ip()), conn.id);
     }
 
     fn end_late(&mut self) {

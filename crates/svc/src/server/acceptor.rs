@@ -6,8 +6,8 @@
 //! the kernel refuses connections otherwise. Connections that are not accepted yet wait in the kernel.
 
 use crate::conn::byte_stream::ByteStream;
+use crate::conn::client_network::ClientNetwork;
 use crate::conn::connection::Conn;
-use crate::conn::places::ClientNetwork;
 use crate::conn::table::TableFull;
 use crate::conn::tcp_buffers::ConnBuffers;
 use crate::epoll_tokens::TOKEN_INBOX;

@@ -12,8 +12,8 @@
 //!
 //! Used by the acceptor only. The work per new connection is bounded, except in the last of the three cases.
 
+use crate::conn::client_network::ClientNetwork;
 use crate::conn::connection::Conn;
-use crate::conn::places::ClientNetwork;
 use crate::conn::table::Candidates;
 use crate::server::state::State;
 use std::cmp::Reverse;
@@ -72,7 +72,7 @@ impl<'a> RoomMaker<'a> {
             Need::Of(client) => (Some(client), 0),
             Need::Anybody => (None, SILENT_FOR_LONG_MS),
         };
-        let with_this = newcomer.map_or(0, |client| conns.places_of(client)).saturating_add(1);
+        let with_this = newcomer.map_or(0, |client| conns.count_of(client)).saturating_add(1);
         let larger = conns.of_largest(with_this, CLIENTS_SEARCHED_MAX, CONNS_SEARCHED_MAX);
         let of_larger = larger.into_iter().find_map(|of| self.displace_one(of, silent_ms, stats));
         let own = |client| conns.of_client(client, CONNS_SEARCHED_MAX);
@@ -112,7 +112,7 @@ impl<'a> RoomMaker<'a> {
         order.sort_unstable_by_key(|(used, silent, conn)| (*used, Reverse(*silent), conn.id));
         let (_, _, conn) = order.into_iter().find(|(_, _, conn)| self.displace(conn, stats))?;
         let client = ClientNetwork::of(conn.peer.addr.ip());
-        Some((client, conns.places_of(client).saturating_add(1)))
+        Some((client, conns.count_of(client).saturating_add(1)))
     }
 
     /// Closes a connection, unless something has arrived on it or it is closed already.

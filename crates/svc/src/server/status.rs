@@ -3,7 +3,7 @@
 use crate::conn::connection::Conn;
 use crate::conn::info::{ClientInfo, ConnActivity, ConnInfo, certified_name};
 use crate::conn::link::LinkSamples;
-use crate::conn::table::PlacesInfo;
+use crate::conn::table::ConnUsage;
 use crate::conn::tcp_buffers::BufferTotals;
 use crate::kernel_tls::KernelTlsState;
 use crate::pool::blocked_calls::{BlockedExport, SleepingCall};
@@ -93,9 +93,9 @@ impl Server {
         self.state.shared.conns.len()
     }
 
-    /// How the places for connections are shared between clients.
-    pub fn places(&self) -> PlacesInfo {
-        self.state.shared.conns.places(self.state.connections_max, self.state.shared.clock.now_ms())
+    /// How the connections are shared between clients.
+    pub fn conn_usage(&self) -> ConnUsage {
+        self.state.shared.conns.usage(self.state.connections_max, self.state.shared.clock.now_ms())
     }
 
     /// The listening and datagram sockets.

@@ -9,11 +9,11 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use sys::testing::tcp::connect_from;
 use telemetry::Counter;
 
-/// Places of the servers here.
-const PLACES: usize = 24;
+/// The most connections of the servers here.
+const CONNECTIONS_MAX: usize = 24;
 
-fn few_places() -> Limits {
-    Limits { connections_max: PLACES, ..Limits::default() }
+fn few_connections() -> Limits {
+    Limits { connections_max: CONNECTIONS_MAX, ..Limits::default() }
 }
 
 fn loopback(last: u8) -> IpAddr {
@@ -49,14 +49,14 @@ fn info(toy: &Toy, address: IpAddr) -> ClientInfo {
 
 #[test]
 fn silent_connections_of_one_address_do_not_exclude_others() {
-    let toy = Toy::with_limits(few_places());
+    let toy = Toy::with_limits(few_connections());
     let mut mount = idle_mount(loopback(2), toy.tcp);
     let mut works = client_at(loopback(66), toy.tcp);
     works.send(7, WAIT, &[]);
     toy.until_waiting(1);
-    let silent = many(&toy, loopback(66), 3 * PLACES);
-    assert!(toy.server.connections() <= PLACES + 32);
-    let mut newcomers: Vec<Client> = (0..PLACES / 2)
+    let silent = many(&toy, loopback(66), 3 * CONNECTIONS_MAX);
+    assert!(toy.server.connections() <= CONNECTIONS_MAX + 32);
+    let mut newcomers: Vec<Client> = (0..CONNECTIONS_MAX / 2)
         .map(|n| idle_mount(loopback(100 + u8::try_from(n).unwrap()), toy.tcp))
         .collect();
     assert_eq!(mount.call(2, ECHO, &opaque(b"still here")), opaque(b"still here"));
@@ -65,7 +65,7 @@ fn silent_connections_of_one_address_do_not_exclude_others() {
     }
     toy.go_on();
     assert_eq!(works.receive().0, 7, "a call in work protects its connection");
-    until("those that made room are closed", || toy.server.connections() <= PLACES);
+    until("those that made room are closed", || toy.server.connections() <= CONNECTIONS_MAX);
     let displaced = toy.counter(Counter::ConnectionsDisplaced);
     assert!(displaced >= newcomers.len() as u64, "{displaced}");
     assert_eq!(info(&toy, loopback(66)).totals.displaced, displaced);
@@ -76,9 +76,9 @@ fn silent_connections_of_one_address_do_not_exclude_others() {
 
 #[test]
 fn connections_without_calls_are_closed_first() {
-    let toy = Toy::with_limits(few_places());
+    let toy = Toy::with_limits(few_connections());
     let mut used: Vec<Client> =
-        (0..PLACES / 2).map(|_| idle_mount(loopback(66), toy.tcp)).collect();
+        (0..CONNECTIONS_MAX / 2).map(|_| idle_mount(loopback(66), toy.tcp)).collect();
     let mut sending = many(&toy, loopback(66), 2);
     for client in &mut sending {
         client.0.write_all(&record(&[0; 64])[..20]).unwrap();
@@ -86,7 +86,7 @@ fn connections_without_calls_are_closed_first() {
     until("what they sent was received", || {
         toy.server.conns().iter().filter(|conn| conn.partial_bytes > 0).count() == 2
     });
-    let silent = many(&toy, loopback(66), PLACES - 2 - used.len());
+    let silent = many(&toy, loopback(66), CONNECTIONS_MAX - 2 - used.len());
     for client in &mut used {
         // every pool serves one of them, and takes what is new before
         assert!(client.call(2, NULL, &[]).is_empty());
@@ -100,7 +100,7 @@ fn connections_without_calls_are_closed_first() {
     for client in &mut used {
         assert!(client.call(3, NULL, &[]).is_empty());
     }
-    until("those that made room are closed", || toy.server.connections() == PLACES);
+    until("those that made room are closed", || toy.server.connections() == CONNECTIONS_MAX);
     let receiving = toy.server.conns().iter().filter(|conn| conn.partial_bytes > 0).count();
     assert_eq!(receiving, 2, "what arrives protects its connection");
     drop((newcomers, sending));
@@ -109,14 +109,16 @@ fn connections_without_calls_are_closed_first() {
 
 #[test]
 fn active_connections_are_closed_down_to_a_fair_share() {
-    let toy = Toy::with_limits(few_places());
-    let crowd: Vec<Client> = (0..PLACES).map(|_| idle_mount(loopback(66), toy.tcp)).collect();
-    let other: Vec<Client> = (0..PLACES / 2).map(|_| idle_mount(loopback(77), toy.tcp)).collect();
+    let toy = Toy::with_limits(few_connections());
+    let crowd: Vec<Client> =
+        (0..CONNECTIONS_MAX).map(|_| idle_mount(loopback(66), toy.tcp)).collect();
+    let other: Vec<Client> =
+        (0..CONNECTIONS_MAX / 2).map(|_| idle_mount(loopback(77), toy.tcp)).collect();
     assert_eq!(info(&toy, loopback(77)).connections, other.len() as u64);
-    until("room was made", || info(&toy, loopback(66)).connections == PLACES as u64 / 2);
+    until("room was made", || info(&toy, loopback(66)).connections == CONNECTIONS_MAX as u64 / 2);
     // now both have the same: the next is refused instead of another being closed
     assert!(client_at(loopback(77), toy.tcp).is_closed());
-    assert_eq!(toy.counter(Counter::ConnectionsDisplaced), PLACES as u64 / 2);
+    assert_eq!(toy.counter(Counter::ConnectionsDisplaced), CONNECTIONS_MAX as u64 / 2);
     drop((crowd, other));
     toy.stop();
 }

@@ -1,5 +1,4 @@
-//! Who has how many of the server's places for connections, so that a client that takes very many makes room for
-//! the others.
+//! How many of the server's connections each client has, so that a client with very many makes room for the others.
 //!
 //! A client is an address here; of IPv6 the first 64 bits, because a host may have any address of its network.
 //! Link-local addresses share these bits and are counted whole.
@@ -39,45 +38,45 @@ impl fmt::Display for ClientNetwork {
     }
 }
 
-/// The places that are taken.
+/// The numbers of connections, or of handshakes, by client.
 #[derive(Default)]
-pub(crate) struct Places {
+pub(crate) struct IdsByClient {
     /// The numbers of each client's connections.
     clients: HashMap<ClientNetwork, BTreeSet<u64>>,
     by_count: BTreeSet<(usize, ClientNetwork)>,
-    taken: usize,
+    len: usize,
 }
 
-impl Places {
-    /// How many are taken.
-    pub const fn taken(&self) -> usize {
-        self.taken
+impl IdsByClient {
+    /// How many there are.
+    pub const fn len(&self) -> usize {
+        self.len
     }
 
     /// How many a client has.
-    pub fn of(&self, client: ClientNetwork) -> usize {
+    pub fn count_of(&self, client: ClientNetwork) -> usize {
         self.clients.get(&client).map_or(0, BTreeSet::len)
     }
 
-    /// A client takes one more, for the connection with this number.
-    pub fn take(&mut self, client: ClientNetwork, id: u64) {
+    /// Adds the connection with this number to a client's.
+    pub fn insert(&mut self, client: ClientNetwork, id: u64) {
         let ids = self.clients.entry(client).or_default();
         let before = ids.len();
         if ids.insert(id) {
             self.by_count.remove(&(before, client));
             self.by_count.insert((ids.len(), client));
-            self.taken = self.taken.saturating_add(1);
+            self.len = self.len.saturating_add(1);
         }
     }
 
-    /// A client gives one back; `false` if it has already.
-    pub fn give_back(&mut self, client: ClientNetwork, id: u64) -> bool {
+    /// Removes one of a client's; `false` if it is not there.
+    pub fn remove(&mut self, client: ClientNetwork, id: u64) -> bool {
         let Some(ids) = self.clients.get_mut(&client) else { return false };
         let before = ids.len();
         if !ids.remove(&id) {
             return false;
         }
-        self.taken = self.taken.saturating_sub(1);
+        self.len = self.len.saturating_sub(1);
         self.by_count.remove(&(before, client));
         if ids.is_empty() {
             self.clients.remove(&client);
@@ -104,7 +103,7 @@ impl Places {
 
 #[cfg(test)]
 mod tests {
-    use super::{ClientNetwork, Places};
+    use super::{ClientNetwork, IdsByClient};
 
     fn client(text: &str) -> ClientNetwork {
         ClientNetwork::of(text.parse().unwrap())
@@ -126,23 +125,25 @@ mod tests {
     #[test]
     fn clients_are_ordered_by_connections_and_removed_at_zero() {
         let (a, b, c) = (client("10.0.0.1"), client("10.0.0.2"), client("10.0.0.3"));
-        let mut places = Places::default();
+        let mut by_client = IdsByClient::default();
         for (client, id) in [(a, 1), (b, 2), (b, 3), (b, 4), (c, 5), (c, 6), (c, 6)] {
-            places.take(client, id);
+            by_client.insert(client, id);
         }
-        assert_eq!((places.taken(), places.of(c)), (6, 2));
-        assert_eq!(places.with_more_than(1).collect::<Vec<_>>(), [(b, 3), (c, 2)]);
-        assert_eq!(places.ids(b, 0).collect::<Vec<_>>(), [2, 3, 4]);
-        assert_eq!(places.ids(b, 3).collect::<Vec<_>>(), [4, 2, 3]);
-        assert_eq!(places.ids(b, u64::MAX).collect::<Vec<_>>(), [2, 3, 4]);
+        assert_eq!((by_client.len(), by_client.count_of(c)), (6, 2));
+        assert_eq!(by_client.with_more_than(1).collect::<Vec<_>>(), [(b, 3), (c, 2)]);
+        assert_eq!(by_client.ids(b, 0).collect::<Vec<_>>(), [2, 3, 4]);
+        assert_eq!(by_client.ids(b, 3).collect::<Vec<_>>(), [4, 2, 3]);
+        assert_eq!(by_client.ids(b, u64::MAX).collect::<Vec<_>>(), [2, 3, 4]);
         for id in [2, 3, 3, 9] {
-            places.give_back(b, id);
+            by_client.remove(b, id);
         }
-        assert_eq!((places.taken(), places.of(b)), (4, 1));
-        assert_eq!(places.with_more_than(0).map(|(who, _)| who).collect::<Vec<_>>(), [c, b, a]);
+        assert_eq!((by_client.len(), by_client.count_of(b)), (4, 1));
+        assert_eq!(by_client.with_more_than(0).map(|(who, _)| who).collect::<Vec<_>>(), [c, b, a]);
         for (client, id) in [(a, 1), (b, 4), (c, 5), (c, 6)] {
-            places.give_back(client, id);
+            by_client.remove(client, id);
         }
-        assert!(places.clients.is_empty() && places.by_count.is_empty() && places.taken() == 0);
+        assert!(
+            by_client.clients.is_empty() && by_client.by_count.is_empty() && by_client.len() == 0
+        );
     }
 }
