@@ -120,7 +120,7 @@ impl Rates {
     }
 
     /// The figures of the time between two samples, of each kind so many rows, the busiest; and how many were left out.
-    pub fn busiest(before: &Sample, after: &Sample, rows: usize) -> (Self, Hidden) {
+    pub fn busiest(before: &Sample, after: &Sample, rows: usize) -> (Self, HiddenRows) {
         // another server, or the same one started again
         let none = Sample::default();
         let before = if before.status.pid == after.status.pid { before } else { &none };
@@ -139,7 +139,7 @@ impl Rates {
         };
         // connections that were not watched have no row
         let watched = if after.conns.is_empty() { 0 } else { after.activity.len() };
-        let hidden = Hidden {
+        let hidden = HiddenRows {
             clients: after.clients.len() - rates.clients.len(),
             exports: after.exports.len() - rates.exports.len(),
             operations: after.ops.len() - rates.operations.len(),
@@ -152,7 +152,7 @@ impl Rates {
 
 /// Rows that were left out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Hidden {
+pub struct HiddenRows {
     /// Of clients.
     pub clients: usize,
     /// Of exports.
@@ -431,7 +431,7 @@ pub struct Watched {
     /// The figures; without rates the first time.
     pub rates: Rates,
     /// Rows that were left out because others are busier.
-    pub hidden: Hidden,
+    pub hidden: HiddenRows,
 }
 
 /// What a reader of several samples has seen so far.

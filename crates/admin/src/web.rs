@@ -1,14 +1,14 @@
 //! The HTTP server: `GET /metrics` for Prometheus and other scrapers, and the web page with its figures as JSON; over TLS too,
 //! where the server has a certificate ([`transport`]).
 //!
-//! One thread runs all connections ([`places::CONNECTIONS_MAX`] at once; each carries one request, and is closed after
+//! One thread runs all connections ([`connection_limit::CONNECTIONS_MAX`] at once; each carries one request, and is closed after
 //! [`TIMEOUT`] in any case). It never calls the server itself, which may wait: [`answers`] has threads for that, and a
 //! queue with a bound, beyond which a request is answered 503. So no request delays an NFS call or another
 //! request. Nothing can be changed here without the token, and with it only over TLS or from this machine.
 
 mod answers;
+mod connection_limit;
 mod live;
-mod places;
 mod routes;
 mod token;
 mod transport;
@@ -18,11 +18,11 @@ pub use transport::{Certificates, HttpCounts};
 
 use crate::control::Control;
 use answers::Answers;
+use connection_limit::ConnectionLimit;
 use hyper::body::Incoming;
 use hyper::service::Service;
 use hyper_util::rt::TokioTimer;
 use hyper_util::service::TowerToHyperService;
-use places::Places;
 use std::future::poll_fn;
 use std::net::{SocketAddr, TcpListener};
 use std::pin::Pin;
@@ -134,7 +134,7 @@ async fn accept_all(
     mut stopped: oneshot::Receiver<()>,
 ) -> std::io::Result<()> {
     let listener = tokio::net::TcpListener::from_std(listener)?;
-    let places = Arc::new(Places::default());
+    let limit = Arc::new(ConnectionLimit::default());
     loop {
         let accepted = poll_fn(|cx| match Pin::new(&mut stopped).poll(cx) {
             Poll::Ready(_) => Poll::Ready(None),
@@ -144,8 +144,8 @@ async fn accept_all(
             None => return Ok(()),
             Some(Err(_)) => tokio::time::sleep(ACCEPT_PAUSE).await,
             Some(Ok((stream, addr))) => {
-                // without a place the connection is closed: scrapers and browsers ask again anyway
-                let Some(place) = places.take(addr.ip()) else {
+                // without a permit the connection is closed: scrapers and browsers ask again anyway
+                let Some(permit) = limit.acquire(addr.ip()) else {
                     count(&shared.counts.refused);
                     continue;
                 };
@@ -160,7 +160,7 @@ async fn accept_all(
                             tracing::debug!(%addr, "a connection to the web page took too long")
                         }
                     }
-                    drop(place);
+                    drop(permit);
                 });
             }
         }

@@ -91,7 +91,7 @@ fn every_key_of_an_answer_is_documented() {
         "rates: total, clients, exports, operations, connections, pools, calls": rates::Row,
         "rates: server": rates::Server,
         "rates: server: waits": rates::Waits,
-        "rates: hidden": rates::Hidden,
+        "rates: hidden": rates::HiddenRows,
         "sample": api::Sample,
         "sample: exports": api::ExportSample,
         "sample: ops": api::OpSample,

@@ -5,7 +5,7 @@
 //! what was `shown` last, which is locked for a copy.
 
 use crate::control::Control;
-use crate::rates::{Hidden, Rates, Watched, Watcher};
+use crate::rates::{HiddenRows, Rates, Watched, Watcher};
 use serde::Serialize;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
@@ -41,7 +41,7 @@ struct Page<'l> {
     at_ms: u64,
     points: &'l VecDeque<Point>,
     /// Rows that are left out because others are busier.
-    hidden: Hidden,
+    hidden: HiddenRows,
     rates: Rates,
 }
 

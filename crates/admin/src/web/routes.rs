@@ -33,7 +33,7 @@ pub const FILES: [(&str, &str, &str); 6] = [
 ];
 
 #[derive(Clone)]
-struct Site {
+struct AppState {
     answers: Answers,
     live: Arc<Live>,
     token: Option<Arc<Token>>,
@@ -49,7 +49,7 @@ pub fn router(
     has_tls: bool,
     counts: Arc<HttpCounts>,
 ) -> Router {
-    let site = Site { answers, live: Arc::default(), token, has_tls, counts };
+    let state = AppState { answers, live: Arc::default(), token, has_tls, counts };
     let mut router = Router::new()
         .route("/metrics", get(metrics))
         .route("/api/live", get(live))
@@ -73,7 +73,7 @@ pub fn router(
         .fallback(none)
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .layer(map_response(with_headers))
-        .with_state(site)
+        .with_state(state)
 }
 
 async fn with_headers(mut response: Response) -> Response {
@@ -98,13 +98,16 @@ impl IntoResponse for Busy {
 }
 
 /// OpenMetrics for a client that names it among what it accepts.
-async fn metrics(State(site): State<Site>, headers: HeaderMap) -> Result<impl IntoResponse, Busy> {
+async fn metrics(
+    State(state): State<AppState>,
+    headers: HeaderMap,
+) -> Result<impl IntoResponse, Busy> {
     let open = |value: &header::HeaderValue| {
         value.to_str().is_ok_and(|value| value.contains("application/openmetrics-text"))
     };
     let open = headers.get_all(header::ACCEPT).iter().any(open);
     let format = if open { Format::OpenMetrics } else { Format::Prometheus };
-    let text = site.answers.ask(move |control| control.metrics(format)).await?;
+    let text = state.answers.ask(move |control| control.metrics(format)).await?;
     Ok(([(header::CONTENT_TYPE, format.content_type())], text))
 }
 
@@ -113,9 +116,9 @@ fn json(text: impl Into<Body>) -> Response {
 }
 
 /// Rates; with those of connections if the query is `conns`.
-async fn live(State(site): State<Site>, RawQuery(query): RawQuery) -> Result<Response, Busy> {
+async fn live(State(state): State<AppState>, RawQuery(query): RawQuery) -> Result<Response, Busy> {
     let conns = query.as_deref() == Some("conns");
-    let text = site.answers.ask(move |control| site.live.json(control, conns)).await?;
+    let text = state.answers.ask(move |control| state.live.json(control, conns)).await?;
     Ok(json(text.as_str().to_owned()))
 }
 
@@ -134,13 +137,13 @@ fn rows<T: Serialize>(mut rows: Vec<T>) -> String {
     serde_json::to_string(&Rows { version: VERSION, count, rows }).unwrap_or_default()
 }
 
-fn list(ask: fn(&dyn Control) -> String) -> axum::routing::MethodRouter<Site> {
-    get(move |State(site): State<Site>| async move { site.answers.ask(ask).await.map(json) })
+fn list(ask: fn(&dyn Control) -> String) -> axum::routing::MethodRouter<AppState> {
+    get(move |State(state): State<AppState>| async move { state.answers.ask(ask).await.map(json) })
 }
 
 /// A report, under the same policy as the page.
-async fn report(State(site): State<Site>, Path(name): Path<String>) -> Result<Response, Busy> {
-    let found = site.answers.ask(move |control| control.report(&name)).await?;
+async fn report(State(state): State<AppState>, Path(name): Path<String>) -> Result<Response, Busy> {
+    let found = state.answers.ask(move |control| control.report(&name)).await?;
     let html = [(header::CONTENT_TYPE, "text/html; charset=utf-8")];
     Ok(match found {
         Ok(page) => (html, page).into_response(),
@@ -148,8 +151,8 @@ async fn report(State(site): State<Site>, Path(name): Path<String>) -> Result<Re
     })
 }
 
-async fn report_style(State(site): State<Site>) -> Result<Response, Busy> {
-    let text = site.answers.ask(|control| control.report_style()).await?;
+async fn report_style(State(state): State<AppState>) -> Result<Response, Busy> {
+    let text = state.answers.ask(|control| control.report_style()).await?;
     Ok(([(header::CONTENT_TYPE, "text/css; charset=utf-8")], text).into_response())
 }
 
@@ -171,11 +174,11 @@ struct SettingAccess {
     is_private: bool,
 }
 
-async fn access(State(site): State<Site>, Extension(peer): Extension<Peer>) -> Response {
+async fn access(State(state): State<AppState>, Extension(peer): Extension<Peer>) -> Response {
     let access = SettingAccess {
         version: VERSION,
-        has_token: site.token.is_some(),
-        has_tls: site.has_tls,
+        has_token: state.token.is_some(),
+        has_tls: state.has_tls,
         is_private: peer.is_private(),
     };
     // encoding this type does not fail
@@ -185,21 +188,21 @@ async fn access(State(site): State<Site>, Extension(peer): Extension<Peer>) -> R
 /// Changes a setting: with the token, over TLS or from this machine, by a script of the page (which alone can send this
 /// header).
 async fn set(
-    State(site): State<Site>,
+    State(state): State<AppState>,
     Extension(peer): Extension<Peer>,
     headers: HeaderMap,
     body: String,
 ) -> Result<Response, Busy> {
     let given = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     let given = given.and_then(|value| value.strip_prefix("Bearer ")).unwrap_or_default();
-    if let Err(refusal) = site.permits(peer, given) {
-        count(&site.counts.refused_changes);
+    if let Err(refusal) = state.permits(peer, given) {
+        count(&state.counts.refused_changes);
         return Ok(refusal.into_response());
     }
     let Ok(Change { key, value }) = serde_json::from_str(&body) else {
         return Ok((StatusCode::BAD_REQUEST, "write {\"key\":…,\"value\":…}").into_response());
     };
-    Ok(match site.answers.ask(move |control| control.set(&key, &value)).await? {
+    Ok(match state.answers.ask(move |control| control.set(&key, &value)).await? {
         Ok(changed) => {
             let client = peer.addr;
             tracing::info!(%client, "{} is now {}, by the web page", changed.key, changed.value);
@@ -209,7 +212,7 @@ async fn set(
     })
 }
 
-impl Site {
+impl AppState {
     /// Whether a request with this token, sent this way, may change settings. A token that others could read on its way is
     /// replaced by a new one.
     fn permits(&self, peer: Peer, given: &str) -> Result<(), (StatusCode, String)> {
@@ -242,7 +245,7 @@ impl Site {
 #[cfg(test)]
 mod tests {
     use super::super::{HttpCounts, Peer, Token};
-    use super::{Answers, Arc, Site, StatusCode};
+    use super::{Answers, AppState, Arc, StatusCode};
     use crate::control::Control;
     use crate::control::tests::TestServer;
 
@@ -250,7 +253,7 @@ mod tests {
     fn a_token_counts_over_tls_and_from_this_machine() {
         let control: Arc<dyn Control> = Arc::new(TestServer::default());
         let token = Arc::new(Token::new().unwrap());
-        let site = |token, has_tls| Site {
+        let state = |token, has_tls| AppState {
             answers: Answers::start(&control).unwrap(),
             live: Arc::default(),
             token,
@@ -261,7 +264,7 @@ mod tests {
             addr: (ip.parse::<std::net::IpAddr>().unwrap(), 4000).into(),
             is_encrypted,
         };
-        let with = site(Some(Arc::clone(&token)), true);
+        let with = state(Some(Arc::clone(&token)), true);
         let text = token.text();
         for from in [
             peer("127.0.0.1", false),
@@ -271,12 +274,12 @@ mod tests {
         ] {
             assert!(with.permits(from, &text).is_ok(), "{from:?}");
             assert_eq!(with.permits(from, "x").unwrap_err().0, StatusCode::UNAUTHORIZED);
-            assert!(site(None, true).permits(from, "").is_err());
+            assert!(state(None, true).permits(from, "").is_err());
         }
         let (status, words) = with.permits(peer("192.0.2.7", false), "x").unwrap_err();
         assert_eq!(status, StatusCode::FORBIDDEN);
         assert!(words.contains("https://") && !words.contains("--tls-cert"), "{words}");
-        let (_, words) = site(None, false).permits(peer("2001:db8::1", false), &text).unwrap_err();
+        let (_, words) = state(None, false).permits(peer("2001:db8::1", false), &text).unwrap_err();
         assert!(words.contains("ssh -L") && words.contains("--tls-cert"), "{words}");
         // one that others could read is not known any more
         let (status, words) = with.permits(peer("192.0.2.7", false), &text).unwrap_err();

@@ -1,6 +1,6 @@
 //! The HTTP server with correct, silent and incorrect clients; the page's files.
 
-use super::places::CONNECTIONS_MAX;
+use super::connection_limit::CONNECTIONS_MAX;
 use super::{HttpConfig, HttpServer, Token};
 use crate::control::Control;
 use crate::control::tests::TestServer;

@@ -14,20 +14,20 @@ const OF_CLIENT_MAX: usize = CONNECTIONS_MAX / 2;
 
 /// Connections by client: an IPv4 address, or 64 bits of IPv6.
 #[derive(Debug, Default)]
-pub struct Places {
+pub struct ConnectionLimit {
     taken: Mutex<HashMap<IpAddr, usize>>,
 }
 
-/// The place of a connection; dropping it gives it back.
+/// Permits one connection; dropping it makes room for another.
 #[derive(Debug)]
-pub struct TakenPlace {
-    places: Arc<Places>,
+pub struct ConnectionPermit {
+    limit: Arc<ConnectionLimit>,
     client: IpAddr,
 }
 
-impl Places {
-    /// A place for a connection from this address, if there is one.
-    pub fn take(self: &Arc<Self>, from: IpAddr) -> Option<TakenPlace> {
+impl ConnectionLimit {
+    /// Permits a connection from this address, if there is room.
+    pub fn acquire(self: &Arc<Self>, from: IpAddr) -> Option<ConnectionPermit> {
         let client = client_of(from);
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         let own = taken.get(&client).copied().unwrap_or(0);
@@ -36,13 +36,13 @@ impl Places {
             return None;
         }
         taken.insert(client, own.saturating_add(1));
-        Some(TakenPlace { places: Arc::clone(self), client })
+        Some(ConnectionPermit { limit: Arc::clone(self), client })
     }
 }
 
-impl Drop for TakenPlace {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
-        let mut taken = self.places.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut taken = self.limit.taken.lock().unwrap_or_else(PoisonError::into_inner);
         let own = taken.get(&self.client).copied().unwrap_or(0).saturating_sub(1);
         if own == 0 {
             taken.remove(&self.client);
@@ -63,14 +63,14 @@ fn client_of(from: IpAddr) -> IpAddr {
 
 #[cfg(test)]
 mod tests {
-    use super::{CONNECTIONS_MAX, OF_CLIENT_MAX, Places};
+    use super::{CONNECTIONS_MAX, ConnectionLimit, OF_CLIENT_MAX};
     use std::net::IpAddr;
     use std::sync::Arc;
 
     #[test]
-    fn one_client_leaves_places_for_others() {
-        let places = Arc::new(Places::default());
-        let take = |from: &str| places.take(from.parse::<IpAddr>().unwrap());
+    fn one_client_leaves_connections_for_others() {
+        let limit = Arc::new(ConnectionLimit::default());
+        let take = |from: &str| limit.acquire(from.parse::<IpAddr>().unwrap());
         let of_a_client: Vec<_> =
             (0..OF_CLIENT_MAX).map(|n| take(&format!("2001:db8::{n:x}")).unwrap()).collect();
         assert!(take("2001:db8::7:1").is_none());
@@ -83,6 +83,6 @@ mod tests {
         drop(other);
         assert!(take("::1").is_some());
         drop(local);
-        assert!(places.taken.lock().unwrap().is_empty());
+        assert!(limit.taken.lock().unwrap().is_empty());
     }
 }
