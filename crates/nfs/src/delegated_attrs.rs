@@ -23,14 +23,14 @@ const TRIES: u32 = 3;
 /// For how long a call asks for one file after the other.
 const ASKING: Duration = Duration::from_millis(50);
 
-/// What is known of a file's attributes.
-enum Held {
+/// What the holder of a write delegation says of its file's attributes.
+enum AttrsByHolder {
     /// No other client has a write delegation of it.
-    ByNobody,
+    NoHolder,
     /// What the holder says.
     Attr(Attr),
     /// The holder says nothing, or too late.
-    Unknown,
+    NoAnswer,
 }
 
 /// The server's clock, by which holders' times are bounded.
@@ -104,10 +104,10 @@ impl Nfs {
         client: Option<u64>,
         want: Want,
     ) -> vfs::Result<Option<Attr>> {
-        match self.held(file, fid, client, want)? {
-            Held::ByNobody => Ok(None),
-            Held::Attr(attr) => Ok(Some(attr)),
-            Held::Unknown => self.before_read(file, fid, client).map(|()| None),
+        match self.attrs_from_holder(file, fid, client, want)? {
+            AttrsByHolder::NoHolder => Ok(None),
+            AttrsByHolder::Attr(attr) => Ok(Some(attr)),
+            AttrsByHolder::NoAnswer => self.before_read(file, fid, client).map(|()| None),
         }
     }
 
@@ -130,34 +130,36 @@ impl Nfs {
             if began.elapsed() > ASKING {
                 break;
             }
-            match self.held(dir, fid, client, Want::STAT) {
-                Ok(Held::Attr(attr)) => known.push((*fid, attr)),
-                Ok(Held::ByNobody) => {}
-                Ok(Held::Unknown) | Err(_) => break,
+            match self.attrs_from_holder(dir, fid, client, Want::STAT) {
+                Ok(AttrsByHolder::Attr(attr)) => known.push((*fid, attr)),
+                Ok(AttrsByHolder::NoHolder) => {}
+                Ok(AttrsByHolder::NoAnswer) | Err(_) => break,
             }
         }
         Ok(known)
     }
 
-    fn held(
+    fn attrs_from_holder(
         &self,
         file: &Object<'_>,
         fid: &Fid,
         client: Option<u64>,
         want: Want,
-    ) -> vfs::Result<Held> {
-        let Some(key) = file_key(file.export_id(), fid) else { return Ok(Held::ByNobody) };
+    ) -> vfs::Result<AttrsByHolder> {
+        let Some(key) = file_key(file.export_id(), fid) else { return Ok(AttrsByHolder::NoHolder) };
         let state = &self.v4.state;
         for _ in 0..TRIES {
-            let Some(holder) = state.write_holder(&key, client) else { return Ok(Held::ByNobody) };
+            let Some(holder) = state.write_holder(&key, client) else {
+                return Ok(AttrsByHolder::NoHolder);
+            };
             let is_leaving = holder.is_leaving(self.clock.now(), state.lease_ms());
             let answer = if is_leaving { None } else { self.ask_holder(file.blocking(), &holder) };
-            let Some(answer) = answer else { return Ok(Held::Unknown) };
+            let Some(answer) = answer else { return Ok(AttrsByHolder::NoAnswer) };
             let mut object = file.clone();
             object.fid = *fid;
             let found = verbs::getattr_with(&object, want)?;
             if !holder.is_ended() {
-                return Ok(Held::Attr(shown(&holder, &answer, found, wall_clock())));
+                return Ok(AttrsByHolder::Attr(shown(&holder, &answer, found, wall_clock())));
             }
         }
         Err(Status::Jukebox)
