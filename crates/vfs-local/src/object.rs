@@ -190,7 +190,7 @@ impl LocalFs {
             copies.count(1, 0);
             return Ok((self.attr_of_copy(&copy, || file.changes().count()), Some(copy.number)));
         }
-        let fill = copies.begin(file.id(), age);
+        let fill = copies.begin_fill(file.id(), age);
         let stat = sys::stat::basic_of_fd(file.path()).map_err(errno::from)?;
         copies.count(0, 1);
         let stat = Stat { btime: file.birth(), ..stat };

@@ -202,10 +202,10 @@ impl AttrTable {
     }
 
     /// Before the file system is asked for an object's attributes, to store them afterwards.
-    pub fn begin(&self, id: ObjectId, age: MaxAge) -> Fill<'_> {
+    pub fn begin_fill(&self, id: ObjectId, age: MaxAge) -> PendingFill<'_> {
         let slot = self.slot(id);
         let sequence = slot.map_or(1, |slot| slot.sequence.load(Acquire));
-        Fill { slot, id, sequence, epoch: self.epoch.load(Acquire), read_ms: age.now_ms }
+        PendingFill { slot, id, sequence, epoch: self.epoch.load(Acquire), read_ms: age.now_ms }
     }
 
     /// The file system has changed an object: no copy of what it was before counts from here on.
@@ -269,7 +269,7 @@ fn thread_number() -> usize {
 }
 
 /// Attributes that the file system is being asked for.
-pub struct Fill<'t> {
+pub struct PendingFill<'t> {
     slot: Option<&'t Slot>,
     id: ObjectId,
     /// Of the slot, before.
@@ -279,7 +279,7 @@ pub struct Fill<'t> {
     read_ms: u64,
 }
 
-impl Fill<'_> {
+impl PendingFill<'_> {
     /// Stores the answer, unless somebody has changed the object or stored another since; the number of the copy. Nothing is
     /// stored of an object without a name, or of another one than was asked for.
     pub fn store(
@@ -460,7 +460,7 @@ mod tests {
     }
 
     fn fill(table: &AttrTable, stat: &Stat, now_ms: u64) -> bool {
-        table.begin((stat.dev, stat.ino), at(now_ms)).store(stat, false, None).is_some()
+        table.begin_fill((stat.dev, stat.ino), at(now_ms)).store(stat, false, None).is_some()
     }
 
     #[test]
@@ -483,7 +483,7 @@ mod tests {
     #[test]
     fn what_was_asked_before_a_change_is_not_stored_after_it() {
         let table = AttrTable::new(64);
-        let asked = table.begin((7, 1), at(0));
+        let asked = table.begin_fill((7, 1), at(0));
         table.changed((7, 1));
         assert_eq!(asked.store(&version(1, 1), false, None), None);
         assert_eq!(found(&table, 1, 0), None);
@@ -492,12 +492,12 @@ mod tests {
         table.changed((7, 1));
         assert_eq!(found(&table, 1, 0), None);
         // while it is being written: both orders of an addition and the writer's end
-        let asked = table.begin((7, 1), at(0));
+        let asked = table.begin_fill((7, 1), at(0));
         let slot = table.slot((7, 1)).unwrap();
         let before = slot.sequence.load(SeqCst);
         slot.sequence.store(before + 1, SeqCst);
         assert_eq!(
-            table.begin((7, 1), at(0)).store(&version(1, 3), false, None),
+            table.begin_fill((7, 1), at(0)).store(&version(1, 3), false, None),
             None,
             "two write"
         );
@@ -507,7 +507,7 @@ mod tests {
         assert_eq!(found(&table, 1, 0), None);
         assert_eq!(asked.store(&version(1, 3), false, None), None);
         // two that were asked for at the same time: the first to store is right, and the other is not needed
-        let [one, two] = [(), ()].map(|()| table.begin((7, 1), at(0)));
+        let [one, two] = [(), ()].map(|()| table.begin_fill((7, 1), at(0)));
         assert!(one.store(&version(1, 5), false, None).is_some());
         assert_eq!(two.store(&version(1, 4), false, None), None);
         assert_eq!(found(&table, 1, 0), Some(version(1, 5)));
@@ -516,7 +516,7 @@ mod tests {
     #[test]
     fn an_unknown_change_concerns_all() {
         let table = AttrTable::new(64);
-        let asked = table.begin((7, 2), at(0));
+        let asked = table.begin_fill((7, 2), at(0));
         assert!(fill(&table, &version(1, 1), 0));
         table.changed_unknown();
         assert!(asked.store(&version(2, 1), false, None).is_some());
@@ -545,7 +545,7 @@ mod tests {
             Stat { mount_root: true, ..version(1, 1) },
             version(2, 1),
         ] {
-            assert_eq!(table.begin((7, 1), at(0)).store(&stat, false, None), None);
+            assert_eq!(table.begin_fill((7, 1), at(0)).store(&stat, false, None), None);
         }
         assert_eq!((found(&table, 1, 0), found(&table, 2, 0)), (None, None));
     }
@@ -555,12 +555,12 @@ mod tests {
         let (table, names) = (AttrTable::new(64), NameCache::new(2));
         let key = Key { backend: 0, fid: Fid::new(&[1]).unwrap() };
         let [name, other] = [&b"name"[..], b"other"].map(|name| names.tag(&key, name));
-        let dir = || table.begin((7, 1), at(0)).store(&version(1, 1), false, None).unwrap();
+        let dir = || table.begin_fill((7, 1), at(0)).store(&version(1, 1), false, None).unwrap();
         let has =
             |tag: Tag, dir| table.find((7, 2), at(0)).is_some_and(|copy| copy.has_name(tag, dir));
         let first = dir();
         let object =
-            |named| table.begin((7, 2), at(0)).store(&version(2, 1), true, named).is_some();
+            |named| table.begin_fill((7, 2), at(0)).store(&version(2, 1), true, named).is_some();
         assert!(object(Some((name, first))));
         assert!(has(name, first) && !has(other, first));
         assert_eq!(table.find((7, 2), at(0)).map(|copy| copy.settled), Some(true));
@@ -617,7 +617,7 @@ mod tests {
             for _ in 0..2 {
                 scope.spawn(|| {
                     until_stopped(&|which| {
-                        let asked = table.begin((7, ino(which)), at(0));
+                        let asked = table.begin_fill((7, ino(which)), at(0));
                         let stat = version(ino(which), now[which].load(SeqCst));
                         let _stored = asked.store(&stat, false, None);
                         check(which);

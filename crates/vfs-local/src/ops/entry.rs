@@ -72,7 +72,7 @@ pub fn lookup_hint(
                 if let Some(found) = recent.and_then(|dir| dir.find(local, tag, &fid, file)) {
                     return Some(found);
                 }
-                let fill = recent.map(|dir| (dir, dir.copies.begin(file.id(), dir.age)));
+                let fill = recent.map(|dir| (dir, dir.copies.begin_fill(file.id(), dir.age)));
                 let stat = sys::stat::of_name(dir, name).ok()?;
                 let same = file.is(&stat) && !stat.mount_root && stat.nlink > 0;
                 if let (Some((dir, fill)), true) = (fill, same) {

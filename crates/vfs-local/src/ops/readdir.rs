@@ -218,7 +218,7 @@ impl Lister<'_> {
             recent.hits.set(recent.hits.get().wrapping_add(1));
             return Some(Node { fid: *fid, attr: self.local.attr_of_copy(&copy, count) });
         }
-        let fill = recent.copies.begin(id, recent.age);
+        let fill = recent.copies.begin_fill(id, recent.age);
         let stat = self.stat_if_same(entry, fid, born)?;
         recent.misses.set(recent.misses.get().wrapping_add(1));
         fill.store(&stat, self.local.is_settled(&stat), None);
