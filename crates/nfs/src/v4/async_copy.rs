@@ -24,13 +24,13 @@ const LATER_MAX: Duration = Duration::from_secs(30);
 
 /// What gives the right to one of the files: an open, a lock or a delegation.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Side {
+pub(super) struct CopyStateid {
     file: FileKey,
     stateid: Stateid,
     access: ShareBits,
 }
 
-impl Side {
+impl CopyStateid {
     /// `None` for a special stateid: nothing keeps others from what it gives the right to at this moment.
     pub fn new(object: &Object<'_>, stateid: Stateid4, access: ShareBits) -> Option<Self> {
         if matches!(stateid, Stateid4::ANONYMOUS | Stateid4::BYPASS) {
@@ -63,14 +63,14 @@ impl Side {
 struct File {
     object: OwnedObject,
     right: Right,
-    side: Side,
+    stateid: CopyStateid,
     /// Keeps the file when its last name goes.
     _kept: Option<Box<dyn Any + Send + Sync>>,
 }
 
 impl File {
     /// `None` if it cannot be kept.
-    fn new(object: &Object<'_>, side: Side) -> Option<Self> {
+    fn new(object: &Object<'_>, stateid: CopyStateid) -> Option<Self> {
         let kept: Option<Box<dyn Any + Send + Sync>> =
             match object.backend().keep(&object.cx(), &object.fid) {
                 Ok(kept) => Some(Box::new(kept)),
@@ -78,7 +78,7 @@ impl File {
                 Err(_) => return None,
             };
         let right = object.right;
-        Some(Self { object: object.clone().into_owned(), right, side, _kept: kept })
+        Some(Self { object: object.clone().into_owned(), right, stateid, _kept: kept })
     }
 
     fn object(&self) -> Object<'_> {
@@ -89,7 +89,7 @@ impl File {
 }
 
 /// A copy's work.
-struct Work {
+struct IntraServerCopy {
     exports: Arc<Exports>,
     client: u64,
     source: File,
@@ -98,7 +98,7 @@ struct Work {
     later_since: Option<Instant>,
 }
 
-impl CopyWork for Work {
+impl CopyWork for IntraServerCopy {
     fn copied(&self) -> u64 {
         self.steps.copied().count
     }
@@ -110,8 +110,9 @@ impl CopyWork for Work {
             return Step::Stopped(Nfsstat4::Delay);
         }
         drop(table);
-        let sides = [&self.source.side, &self.target.side];
-        let checked = sides.into_iter().try_for_each(|side| side.check(state, self.client));
+        let stateids = [&self.source.stateid, &self.target.stateid];
+        let checked =
+            stateids.into_iter().try_for_each(|stateid| stateid.check(state, self.client));
         if let Err(error) = checked {
             return Step::Stopped(Failed::from(error).status(op::COPY, 2));
         }
@@ -139,8 +140,8 @@ impl CopyWork for Work {
 /// Has the rest of a copy made after it was answered; its stateid, or `None` if there is no room.
 pub(super) fn begin(
     frame: &Frame<'_>,
-    source: (&Object<'_>, Side),
-    target: (&Object<'_>, Side),
+    source: (&Object<'_>, CopyStateid),
+    target: (&Object<'_>, CopyStateid),
     steps: CopySteps,
 ) -> Option<Stateid> {
     let (v4, client) = (frame.v4(), frame.session().ok()?.client_id());
@@ -163,7 +164,7 @@ pub(super) fn begin(
         begun_ms: frame.now.0,
     };
     let stateid = facts.stateid;
-    let work = Work {
+    let work = IntraServerCopy {
         exports: Arc::clone(&frame.nfs.exports),
         client,
         source: File::new(source.0, source.1)?,

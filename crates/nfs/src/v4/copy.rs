@@ -4,7 +4,7 @@
 //! partially, and the client continues with another COPY. With `copy=async`, and if the client permits it, a longer copy is
 //! answered after its first step, whose errors are the answer, and goes on by itself ([`super::copies`]).
 
-use super::async_copy::{self, Side};
+use super::async_copy::{self, CopyStateid};
 use super::frame::{CurrentObject, Frame, wire_stateid};
 use super::stateids::{self, DataAccess};
 use super::status::Failed;
@@ -106,8 +106,8 @@ fn go_on(
     };
     let from = named(&frame.saved, args.src_stateid)?;
     let to = named(&frame.current, args.dst_stateid)?;
-    let source = (source, Side::new(source, from, ShareBits::READ)?);
-    let target = (target, Side::new(target, to, ShareBits::WRITE)?);
+    let source = (source, CopyStateid::new(source, from, ShareBits::READ)?);
+    let target = (target, CopyStateid::new(target, to, ShareBits::WRITE)?);
     async_copy::begin(frame, source, target, steps)
 }
 
