@@ -56,7 +56,14 @@ pub(super) fn exchange_id<'f>(
         address: frame.caller.peer().addr.ip(),
         update: a.flags & flags::UPD_CONFIRMED_REC_A != 0,
     };
-    let known = frame.v4().state.exchange_id(frame.now, &who);
+    let exchange = || frame.v4().state.exchange_id(frame.now, &who);
+    let known = match exchange() {
+        // clients that are silent make room
+        Err(ExchangeIdError::NoRoom) if frame.nfs.end_silent(frame.caller.blocking(), 0) => {
+            exchange()
+        }
+        known => known,
+    };
     frame.v4().tell_name_conflicts();
     let known = known.map_err(|error| match error {
         ExchangeIdError::InUse => Nfsstat4::ClidInUse,

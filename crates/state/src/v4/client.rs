@@ -1,5 +1,6 @@
 //! A client, and what it has (RFC 8881 §18.35.4).
 
+use super::host_share::HostShare;
 use super::machine::MachineCredential;
 use super::minor0::Owners;
 use super::open_entry::Open;
@@ -28,6 +29,8 @@ pub(super) struct Client {
     pub machine: Option<MachineCredential>,
     /// Where it made itself known from.
     pub address: IpAddr,
+    /// What all clients of that host have.
+    pub host: Arc<HostShare>,
     /// When it last renewed its lease.
     renewed_ms: AtomicU64,
     reclaimed: AtomicUsize,
@@ -103,7 +106,7 @@ impl Client {
         (id, life): (u64, u64),
         (owner, verifier): (&[u8], [u8; 8]),
         principal: Principal,
-        address: IpAddr,
+        (address, host): (IpAddr, Arc<HostShare>),
         now: Now,
     ) -> Self {
         Self {
@@ -114,6 +117,7 @@ impl Client {
             principal,
             machine: None,
             address,
+            host,
             renewed_ms: AtomicU64::new(now.0),
             reclaimed: AtomicUsize::new(0),
             recorded: AtomicUsize::new(0),
@@ -253,14 +257,20 @@ impl Client {
 
     pub fn add_session(&self, id: SessionId) {
         acquire(&self.sessions).push(id);
+        self.host.add_session();
     }
 
     pub fn forget_session(&self, id: &SessionId) {
-        acquire(&self.sessions).retain(|session| session != id);
+        let mut sessions = acquire(&self.sessions);
+        let before = sessions.len();
+        sessions.retain(|session| session != id);
+        self.host.forget_sessions(before - sessions.len());
     }
 
     pub fn take_sessions(&self) -> Vec<SessionId> {
-        std::mem::take(&mut *acquire(&self.sessions))
+        let sessions = std::mem::take(&mut *acquire(&self.sessions));
+        self.host.forget_sessions(sessions.len());
+        sessions
     }
 
     pub fn open_count(&self) -> usize {
@@ -272,12 +282,15 @@ impl Client {
         let mut opens = acquire(&self.opens);
         opens.check_room(opens.opens.len(), most)?;
         opens.opens.insert(open.other, Arc::clone(open));
+        self.host.add_open();
         opens.added = opens.added.wrapping_add(1);
         Ok(())
     }
 
     pub fn forget_open(&self, other: &[u8; 12]) {
-        acquire(&self.opens).opens.remove(other);
+        if acquire(&self.opens).opens.remove(other).is_some() {
+            self.host.forget_opens(1);
+        }
     }
 
     /// All opens that there are now.
@@ -289,7 +302,9 @@ impl Client {
     pub fn take_opens(&self) -> Vec<Arc<Open>> {
         let mut opens = acquire(&self.opens);
         opens.ended = true;
-        std::mem::take(&mut opens.opens).into_values().collect()
+        let taken = std::mem::take(&mut opens.opens);
+        self.host.forget_opens(taken.len());
+        taken.into_values().collect()
     }
 
     pub fn delegation_count(&self) -> usize {

@@ -1,6 +1,7 @@
 //! The records of all clients (RFC 8881 §18.35.4).
 
 use super::client::Client;
+use super::host_share::{HostShare, host_of, most_of_one_host};
 use super::minor0::{Confirmation, Owners};
 use super::rows::{ClientRow, ClientState};
 use super::session::Created;
@@ -8,6 +9,7 @@ use crate::key::Now;
 use crate::principal::Principal;
 use crate::sync::Arc;
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 /// What became of the last CREATE_SESSION of a client.
 #[derive(Debug, Clone)]
@@ -39,13 +41,21 @@ pub(super) struct Record {
 
 /// All records. Of an owner there is one that is confirmed, one that is not, or both.
 ///
-/// Invariant: `by_name` has the ids of exactly the records that there are, by [`name_of`].
+/// Invariants: `by_name` has the ids of exactly the records that there are, by [`name_of`]; `hosts` has exactly the hosts
+/// of these records, each with their number.
 #[derive(Default)]
 pub(super) struct Clients {
     records: BTreeMap<u64, Record>,
     by_name: BTreeMap<Name, Vec<u64>>,
+    hosts: BTreeMap<IpAddr, Host>,
     /// When it was last looked for records that have ended by themselves.
     swept_ms: Option<u64>,
+}
+
+/// A host with records.
+struct Host {
+    records: usize,
+    share: Arc<HostShare>,
 }
 
 /// Whether it is a client of version 4.0, and what it calls itself.
@@ -67,10 +77,6 @@ impl Clients {
         self.records.get_mut(&id)
     }
 
-    pub fn len(&self) -> usize {
-        self.records.len()
-    }
-
     pub fn insert(&mut self, client: Client) {
         self.add(client, None);
     }
@@ -85,6 +91,8 @@ impl Clients {
         let record = Record { client: Arc::new(client), confirmed: false, create, minor0 };
         let id = record.client.id;
         self.by_name.entry(name_of(&record.client)).or_default().push(id);
+        let share = || Host { records: 0, share: Arc::clone(&record.client.host) };
+        self.hosts.entry(host_of(record.client.address)).or_insert_with(share).records += 1;
         self.records.insert(id, record);
     }
 
@@ -95,6 +103,13 @@ impl Clients {
             ids.retain(|other| *other != id);
             if ids.is_empty() {
                 self.by_name.remove(&name);
+            }
+        }
+        let host = host_of(record.client.address);
+        if let Some(left) = self.hosts.get_mut(&host) {
+            left.records -= 1;
+            if left.records == 0 {
+                self.hosts.remove(&host);
             }
         }
         Some(record)
@@ -127,9 +142,27 @@ impl Clients {
         self.records.get_mut(&id)?.minor0.as_mut()
     }
 
-    /// Takes out the record that waits longest to be confirmed; it holds nothing.
-    pub fn remove_oldest_unconfirmed(&mut self, now: Now) -> Option<Record> {
-        let waiting = self.records.values().filter(|record| !record.confirmed);
+    /// What the clients of a host have, for one that makes itself known from this address.
+    pub fn share_of(&self, address: IpAddr) -> Arc<HostShare> {
+        self.hosts.get(&host_of(address)).map(|host| Arc::clone(&host.share)).unwrap_or_default()
+    }
+
+    /// Whether there is room for one more record of a client from this address, of `most` in all; if need be by ending one
+    /// that was never confirmed: it holds nothing.
+    pub fn make_room(&mut self, now: Now, address: IpAddr, most: usize) -> bool {
+        let host = host_of(address);
+        if self.hosts.get(&host).is_some_and(|host| host.records >= most_of_one_host(most)) {
+            return self.remove_oldest_unconfirmed(now, Some(host)).is_some();
+        }
+        self.records.len() < most || self.remove_oldest_unconfirmed(now, None).is_some()
+    }
+
+    /// Takes out the record, of this host or of any, that waits longest to be confirmed.
+    fn remove_oldest_unconfirmed(&mut self, now: Now, host: Option<IpAddr>) -> Option<Record> {
+        let is_of_host =
+            |record: &Record| host.is_none_or(|host| host_of(record.client.address) == host);
+        let waiting =
+            self.records.values().filter(|record| !record.confirmed && is_of_host(record));
         let oldest = waiting.max_by_key(|record| record.client.silent_ms(now))?.client.id;
         self.remove(oldest)
     }

@@ -1,6 +1,7 @@
 //! CREATE_SESSION, DESTROY_SESSION and DESTROY_CLIENTID (RFC 8881 §18.36, §18.37, §18.50).
 
 use super::clients::Record;
+use super::host_share::most_of_one_host;
 use super::server::{Entry, V4State};
 use super::session::{ChannelLimits, Created, Session, SessionId};
 use super::slots::Slots;
@@ -35,7 +36,7 @@ pub enum CreateSessionError {
     InUse,
     /// The client has too many.
     NoRoom,
-    /// All clients together have too many.
+    /// All clients together, or those of one host, have too many.
     Full,
 }
 
@@ -117,7 +118,9 @@ impl V4State {
         if record.client.session_count() >= self.limits.sessions_per_client {
             return Err(CreateSessionError::NoRoom);
         }
-        if self.slot_total.sessions() >= self.limits.sessions {
+        let most = self.limits.sessions;
+        let of_host = record.client.host.sessions();
+        if self.slot_total.sessions() >= most || of_host >= most_of_one_host(most) {
             return Err(CreateSessionError::Full);
         }
         Ok(())

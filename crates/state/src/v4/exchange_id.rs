@@ -53,7 +53,7 @@ pub enum ExchangeIdError {
     NotSame,
     /// An update by another principal.
     Perm,
-    /// There are too many clients.
+    /// There are too many clients, or too many of that host.
     NoRoom,
 }
 
@@ -118,12 +118,13 @@ impl V4State {
             clients.remove(old);
         }
         // 1
-        if !self.make_room(&mut clients, now) {
+        if !clients.make_room(now, who.address, self.limits.clients) {
             return Err(ExchangeIdError::NoRoom);
         }
         let ids = self.client_id();
         let name = (who.owner, who.verifier);
-        let client = Client::new(ids, name, who.principal, who.address, now);
+        let host = (who.address, clients.share_of(who.address));
+        let client = Client::new(ids, name, who.principal, host, now);
         clients.insert(client.protected_by(who.machine));
         let machine = who.machine;
         Ok(Exchanged { client_id: ids.0, sequence: 1, confirmed: false, machine })

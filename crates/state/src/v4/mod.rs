@@ -33,6 +33,7 @@ mod file_opens;
 mod files;
 mod granted_attrs;
 mod holder;
+mod host_share;
 mod key_hash;
 mod limits;
 mod lock_entry;

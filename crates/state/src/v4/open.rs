@@ -7,6 +7,7 @@ use super::client::{Client, NotAdded};
 use super::delegation::DelegationConflict;
 use super::delegation_entry::Recall;
 use super::file_opens::FileOpens;
+use super::host_share::most_opens_of_one_host;
 use super::minor0::Owner;
 use super::open_access::{OpenRef, of_file};
 use super::open_entry::{ENDED, Guard, Open, combination, conflicts, meets, mode_of, union};
@@ -165,7 +166,8 @@ impl V4State {
     fn is_full_for(&self, client: &Client) -> bool {
         let (opens, most) = (self.opens.load(Relaxed), self.limits.opens);
         let scarce = || client.open_count() >= self.limits.opens_when_scarce;
-        opens >= most || opens >= most - most / 8 && scarce()
+        let is_full = || client.host.opens() >= most_opens_of_one_host(most);
+        opens >= most || opens >= most - most / 8 && (scarce() || is_full())
     }
 
     /// What other clients' delegations say to an open.

@@ -205,11 +205,9 @@ fn the_last_opens_are_for_clients_with_few() {
         (client(&state, b"one"), client(&state, b"two"), client(&state, b"three"));
     assert_eq!(opens(&one, 100), 70);
     assert_eq!(open(&state, 0, &one, b"o", 90, mode(1, 0)), Err(OpenError::Full));
-    assert_eq!(opens(&two, 100), 5);
-    assert_eq!(opens(&three, 100), 5);
-    let four = client(&state, b"four");
-    assert_eq!(opens(&four, 100), 0, "all are taken");
-    assert_eq!(state.open_count(), 80);
+    assert_eq!(opens(&two, 3), 3);
+    assert_eq!(opens(&three, 100), 2, "the rest is for clients of other hosts");
+    assert_eq!(state.open_count(), 75);
 }
 
 #[test]

@@ -32,7 +32,12 @@ pub(super) fn setclientid<'f>(
         principal: frame.client_principal(),
         callback: Arc::new(callback),
     };
-    let known = frame.v4().state.set_client_id(frame.now, &who);
+    let set = || frame.v4().state.set_client_id(frame.now, &who);
+    let known = match set() {
+        // clients that are silent make room
+        Err(ClientIdError::NoRoom) if frame.nfs.end_silent(frame.caller.blocking(), 0) => set(),
+        known => known,
+    };
     frame.v4().tell_name_conflicts();
     match known {
         Ok(names) => {

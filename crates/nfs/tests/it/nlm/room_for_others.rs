@@ -1,9 +1,10 @@
-//! Clients of version 4.1 that take all that they get of sessions, opens and locks: the next one mounts, opens and locks
+//! Clients of version 4 that take all that they get of sessions, opens and locks: the next one mounts, opens and locks
 //! at its first try.
 
 use super::rig::{Rig, file_in_memory};
-use super::version4::{Client, WRITE, compound, create_session};
-use proto::nfs4::{Nfsstat4, OpenClaim4, Stateid4};
+use super::version4::{Client, WRITE, compound, compound_of, create_session, exchange_id, oper};
+use proto::layout::Bytes;
+use proto::nfs4::{ClientAddr4, Nfsstat4, OpenClaim4, SetclientidArgs, Stateid4, op};
 use state::Limits;
 use state::v4::V4Limits;
 
@@ -11,7 +12,7 @@ use state::v4::V4Limits;
 fn rig() -> Rig {
     let version_4 = V4Limits {
         sessions_per_client: 8,
-        sessions: 20,
+        sessions: 24,
         slots: 8,
         slots_in_all: 32,
         opens: 128,
@@ -84,4 +85,40 @@ fn one_client_that_takes_all_leaves_room_for_the_next() {
     let (_second, opened, sessions) = greedy(&rig, b"2");
     assert!(sessions == 8 && opened.len() < 64, "{sessions} {}", opened.len());
     works(&rig, b"6");
+}
+
+fn setclientid(name: &[u8]) -> Vec<u8> {
+    let cb_location = ClientAddr4 { netid: Bytes(b"tcp"), addr: Bytes(b"127.0.0.1.3.132") };
+    let (verifier, id, cb_program) = ([1; 8], Bytes(name), 0x4000_0000);
+    let args = SetclientidArgs { verifier, id, cb_program, cb_location, callback_ident: 1 };
+    oper(op::SETCLIENTID, &args)
+}
+
+/// As containers do that are killed with a file open, each with a name of its own.
+#[test]
+fn silent_clients_make_room_for_new_ones() {
+    let lease_ms = 2000;
+    let version_4 = V4Limits { lease_ms, clients: 8, ..V4Limits::default() };
+    let rig = Rig::with_limits(file_in_memory(), Limits::default(), version_4);
+    let opens = |name: u32| {
+        let client = Client::new(&rig, &name.to_be_bytes(), 1);
+        client.claim(b"o", (3, 0), OpenClaim4::Fh).unwrap();
+        client
+    };
+    let gone: Vec<_> = (0..6).map(opens).collect();
+    assert_eq!(
+        compound(&rig, &[exchange_id(b"more", 1)]).0,
+        Nfsstat4::Delay,
+        "six of eight are for one host"
+    );
+    rig.nfs.clock.advance_ms(lease_ms + 2000);
+    let lives = opens(100);
+    assert_eq!(gone[5].call(&[]).0, Nfsstat4::BadSession);
+    assert_eq!(lives.call(&[]).0, Nfsstat4::Ok);
+    let gone: Vec<_> = (101..106).map(opens).collect();
+    let of_minor0 = || compound_of(0, &rig, &[setclientid(b"more")]).0;
+    assert_eq!(of_minor0(), Nfsstat4::Delay);
+    rig.nfs.clock.advance_ms(lease_ms + 2000);
+    assert_eq!(of_minor0(), Nfsstat4::Ok);
+    assert_eq!(gone[0].call(&[]).0, Nfsstat4::BadSession);
 }

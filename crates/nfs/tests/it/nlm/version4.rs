@@ -29,9 +29,14 @@ pub(super) fn oper(number: u32, args: &impl Encode) -> Vec<u8> {
 
 /// Runs a COMPOUND; its status and, if it is none of success, the last operation's, and the results.
 pub(super) fn compound(rig: &Rig, operations: &[Vec<u8>]) -> (Nfsstat4, Vec<u8>) {
+    compound_of(1, rig, operations)
+}
+
+/// The same of a minor version.
+pub(super) fn compound_of(minor: u32, rig: &Rig, operations: &[Vec<u8>]) -> (Nfsstat4, Vec<u8>) {
     let mut w = Writer::new();
     let count = u32::try_from(operations.len()).unwrap();
-    w.put(&CompoundHead { tag: b"", minor: 1, count });
+    w.put(&CompoundHead { tag: b"", minor, count });
     w.raw(&operations.concat());
     let peer = Peer {
         addr: "127.0.0.1:900".parse().unwrap(),
@@ -61,6 +66,17 @@ pub(super) struct Client<'r> {
     pub(super) id: u64,
     session: [u8; 16],
     sequence: Cell<u32>,
+}
+
+pub(super) fn exchange_id(owner: &[u8], verifier: u8) -> Vec<u8> {
+    let args = ExchangeIdArgs {
+        verifier: [verifier; 8],
+        ownerid: owner,
+        flags: 0,
+        state_protect: StateProtectHow::None,
+        impl_id: None,
+    };
+    oper(op::EXCHANGE_ID, &args)
 }
 
 pub(super) fn create_session(id: u64, sequence: u32) -> Vec<u8> {
@@ -94,14 +110,7 @@ impl<'r> Client<'r> {
 
     /// A client that has not said yet that it has reclaimed everything.
     pub(super) fn before_reclaim(rig: &'r Rig, owner: &[u8], verifier: u8) -> Self {
-        let args = ExchangeIdArgs {
-            verifier: [verifier; 8],
-            ownerid: owner,
-            flags: 0,
-            state_protect: StateProtectHow::None,
-            impl_id: None,
-        };
-        let (status, known) = compound(rig, &[oper(op::EXCHANGE_ID, &args)]);
+        let (status, known) = compound(rig, &[exchange_id(owner, verifier)]);
         assert_eq!(status, Nfsstat4::Ok);
         let mut r = Reader::new(&known);
         r.words::<2>().unwrap();

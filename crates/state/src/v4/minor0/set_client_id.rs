@@ -4,7 +4,6 @@
 //! once it is confirmed. Any other request makes an unconfirmed record; the client's former one stays until then.
 
 use super::super::client::Client;
-use super::super::clients::Clients;
 use super::super::server::V4State;
 use super::callback::{Callback, Confirmation};
 use crate::acquire::acquire;
@@ -77,24 +76,16 @@ impl V4State {
         if let Some(old) = clients.of_name(who.name, false).map(|record| record.client.id) {
             clients.remove(old);
         }
-        if !self.make_room(&mut clients, now) {
+        let address = who.callback.address;
+        if !clients.make_room(now, address, self.limits.clients) {
             return Err(ClientIdError::NoRoom);
         }
         let ids = self.client_id();
-        let (name, address) = ((who.name, who.verifier), who.callback.address);
-        let client = Client::new(ids, name, who.principal, address, now).of_minor0();
+        let (name, host) = ((who.name, who.verifier), (address, clients.share_of(address)));
+        let client = Client::new(ids, name, who.principal, host, now).of_minor0();
         let callback = Arc::clone(&who.callback);
         clients.insert_minor0(client, Confirmation { confirm, callback, update: None });
         Ok(ClientNames { client_id: ids.0, confirm })
-    }
-
-    /// Whether there is room for one more record, if need be by ending one that was never confirmed.
-    pub(in super::super) fn make_room(&self, clients: &mut Clients, now: Now) -> bool {
-        if clients.len() < self.limits.clients {
-            return true;
-        }
-        // records that were never confirmed hold nothing
-        clients.remove_oldest_unconfirmed(now).is_some()
     }
 
     /// A random verifier, never 0.
