@@ -99,6 +99,7 @@ impl ClientTls {
             config.alpn_protocols = vec![alpn.to_vec()];
         }
         config.resumption = rustls::client::Resumption::disabled();
+        config.enable_secret_extraction = cfg!(any(test, feature = "testing"));
         Ok(Self { config: Arc::new(config), look })
     }
 

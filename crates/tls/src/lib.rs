@@ -13,6 +13,8 @@ mod client;
 mod client_stream;
 mod error_text;
 mod files;
+#[cfg(any(test, feature = "testing"))]
+mod forged_records;
 mod handshake;
 mod kernel;
 mod machine;
@@ -27,6 +29,8 @@ pub use client::{ClientFiles, ClientTls, ShownCertificate};
 pub use client_stream::{ClientStream, ConnectError};
 pub use error_text::{client_error_text, server_error_text};
 pub use files::{FileError, ServerFiles};
+#[cfg(any(test, feature = "testing"))]
+pub use forged_records::ForgedRecords;
 pub use handshake::{Handshake, HandshakeError, Progress};
 pub use kernel::{KernelSession, KeyError, TrafficKeys};
 pub use server::{Loaded, ServerTls};

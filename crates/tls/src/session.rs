@@ -2,6 +2,7 @@
 //!
 //! Invariant: between two calls the session keeps at most a part of one record or of one non-data message, and never
 //! plaintext: all decrypted data was returned. So a caller that has received all bytes of a socket has all their data.
+//! After a failure nothing is kept and the machine is not used again: it still counts on bytes of a message that it has begun.
 
 use crate::kernel::{self, KernelSession, KeyError, TrafficKeys};
 use crate::machine::{Machine, Step};
@@ -21,6 +22,8 @@ pub struct Session {
     /// Records encrypted and decrypted.
     records: u64,
     peer_closed: bool,
+    /// Why the session cannot go on.
+    failed: Option<Error>,
 }
 
 /// The result of decrypting records.
@@ -39,7 +42,7 @@ pub struct SealError(#[from] Error);
 
 impl Session {
     pub(crate) const fn new(machine: Machine, partial: Vec<u8>) -> Self {
-        Self { machine, partial, records: 0, peer_closed: false }
+        Self { machine, partial, records: 0, peer_closed: false, failed: None }
     }
 
     /// The cipher suite, if the kernel can take over: it has a number there, this is the server's side, and no received
@@ -57,6 +60,15 @@ impl Session {
     pub fn into_kernel(self) -> Result<(KernelSession, TrafficKeys), KeyError> {
         let machine = self.machine.into_server();
         KernelSession::new(machine.ok_or_else(kernel::not_for_the_kernel)?)
+    }
+
+    /// The machine, if this is a client's side.
+    #[cfg(any(test, feature = "testing"))]
+    pub(crate) fn into_client(self) -> Option<rustls::client::UnbufferedClientConnection> {
+        match self.machine {
+            Machine::Client(machine) => Some(*machine),
+            Machine::Server(_) => None,
+        }
     }
 
     /// Bytes kept of an incomplete record.
@@ -86,6 +98,7 @@ impl Session {
         plain: &mut [u8],
         outgoing: &mut Vec<u8>,
     ) -> Result<Opened, Error> {
+        self.usable()?;
         let (mut at, mut len) = (0_usize, 0_usize);
         let mut records = 0_u64;
         loop {
@@ -109,14 +122,17 @@ impl Session {
                 Err(error) => {
                     let rest = sealed.get_mut(at..).unwrap_or_default();
                     self.machine.alert(rest, outgoing);
+                    self.partial = Vec::new();
+                    self.failed = Some(error.clone());
                     return Err(error);
                 }
             }
         }
         self.records = self.records.saturating_add(records);
-        if !self.peer_closed {
-            self.partial = sealed.get(at..).unwrap_or_default().to_vec();
-        }
+        self.partial = match self.peer_closed {
+            true => Vec::new(),
+            false => sealed.get(at..).unwrap_or_default().to_vec(),
+        };
         Ok(Opened { len, ended: self.peer_closed })
     }
 
@@ -125,6 +141,7 @@ impl Session {
     /// # Errors
     /// The session cannot send any more data.
     pub fn seal(&mut self, data: &[u8], outgoing: &mut Vec<u8>) -> Result<(), SealError> {
+        self.usable()?;
         let records = data.len().div_ceil(crate::RECORD_PLAIN_MAX);
         self.records = self.records.saturating_add(records as u64);
         Ok(self.machine.seal(data, &mut self.partial, outgoing)?)
@@ -136,12 +153,19 @@ impl Session {
     /// # Errors
     /// The session cannot send any more data.
     pub fn change_keys(&mut self) -> Result<(), SealError> {
+        self.usable()?;
         Ok(self.machine.change_keys(&mut self.partial)?)
     }
 
-    /// Appends a close_notify alert (RFC 8446 §6.1).
+    /// Appends a close_notify alert (RFC 8446 §6.1), unless the session has failed, which had an alert of its own.
     pub fn close(&mut self, outgoing: &mut Vec<u8>) {
-        self.machine.close(&mut self.partial, outgoing);
+        if self.failed.is_none() {
+            self.machine.close(&mut self.partial, outgoing);
+        }
+    }
+
+    fn usable(&self) -> Result<(), Error> {
+        self.failed.clone().map_or(Ok(()), Err)
     }
 
     /// Whether the session has processed so many records that its client should start a new one.

@@ -82,6 +82,11 @@ impl ByteStream {
         kernel.take_over(&self.tcp, session)
     }
 
+    /// Bytes that have arrived and are kept here until their record is whole.
+    pub fn kept_bytes(&self) -> usize {
+        self.seal.get().map_or(0, |seal| seal.kept())
+    }
+
     /// Everything from now on goes through this record layer; once.
     pub fn begin_seal(&self, seal: Seal) {
         // a handshake is made once for a connection

@@ -188,7 +188,7 @@ pub(crate) struct Rx {
     /// As `more`, until a receive finds nothing: the end of the stream may have come with data, or a
     /// byte of urgent data, which ends a receive before it.
     pub read_until_empty: bool,
-    /// Bytes taken from the budget for `partial` and `tail`.
+    /// Bytes taken from the budget for `partial`, `tail` and a TLS record that is not whole.
     charged: usize,
 }
 
@@ -214,7 +214,9 @@ impl Rx {
     /// Adjusts what is taken from the budget to the memory held; `false` if the budget does not allow it.
     #[must_use]
     pub fn charge(&mut self, budget: &Budget) -> bool {
-        let held = self.partial.capacity().saturating_add(self.tail.as_ref().map_or(0, Tail::len));
+        let tail = self.tail.as_ref().map_or(0, Tail::len);
+        let held = self.partial.capacity().saturating_add(tail);
+        let held = held.saturating_add(self.conn.stream.kept_bytes());
         if held == self.charged {
             return true;
         }

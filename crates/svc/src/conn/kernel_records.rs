@@ -87,7 +87,11 @@ impl KernelRecords {
             let place = buf.get_mut(arrived..room).unwrap_or_default();
             match kernel_tls::receive(tcp, place) {
                 Ok(Received { len, record: Some(RecordType::Data) }) if len > 0 => {
-                    (state.messages, state.message_len) = (0, 0);
+                    if state.message_len > 0 {
+                        // nothing may come within a message (RFC 8446 §5.1)
+                        return Err(self.unexpected(tcp));
+                    }
+                    state.messages = 0;
                     arrived = arrived.saturating_add(len);
                     self.count(len);
                 }
@@ -123,9 +127,10 @@ impl KernelRecords {
         bytes: &[u8],
     ) -> io::Result<()> {
         state.messages = state.messages.saturating_add(1);
-        if state.message_type != record {
-            (state.message_type, state.message_len) = (record, 0);
+        if state.message_type != record && state.message_len > 0 {
+            return Err(self.unexpected(tcp));
         }
+        state.message_type = record;
         let end = state.message_len.saturating_add(bytes.len());
         let place = state.message.get_mut(state.message_len..end);
         let Some(place) = place.filter(|_| state.messages <= MESSAGES_MAX) else {
@@ -143,7 +148,7 @@ impl KernelRecords {
             (RecordType::Handshake, [24, 0, 0, 1, asks @ (0 | 1)]) => {
                 self.change_keys(state, tcp, *asks == 1)?;
             }
-            (RecordType::Alert, [_] | []) => return Ok(()),
+            (RecordType::Alert, [_]) => return Ok(()),
             (RecordType::Handshake, part) if KEY_UPDATE.starts_with(part) => return Ok(()),
             // an empty one, of which TLS 1.3 has those that are data
             (RecordType::Data, []) => {}

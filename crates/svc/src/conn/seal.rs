@@ -17,6 +17,7 @@ use std::cell::RefCell;
 use std::io::{self, ErrorKind, IoSlice};
 use std::net::TcpStream;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use tls::Session;
 
 thread_local! {
@@ -36,6 +37,8 @@ pub(crate) struct Seal {
     /// The cipher suite.
     pub suite: String,
     records: Records,
+    /// Bytes of a record that is not whole, as of the last receive.
+    kept: AtomicUsize,
 }
 
 /// Who encrypts and decrypts the records.
@@ -87,7 +90,12 @@ impl Seal {
         let security = certificate
             .as_ref()
             .map_or(TransportSecurity::TLS, |held| TransportSecurity::of_certificate(held.id()));
-        Self { security, certificate, suite, records }
+        Self { security, certificate, suite, records, kept: AtomicUsize::new(0) }
+    }
+
+    /// Bytes that are kept of a record that is not whole; the kernel keeps its own in the socket.
+    pub fn kept(&self) -> usize {
+        self.kept.load(Relaxed)
     }
 
     /// The records, if they are the kernel's.
@@ -104,7 +112,12 @@ impl Seal {
     /// As recv(2); the records are not those of this session.
     pub fn receive(&self, tcp: &TcpStream, plain: &mut [u8]) -> io::Result<Arrived> {
         match &self.records {
-            Records::Process(state) => lock(state).receive(tcp, plain),
+            Records::Process(state) => {
+                let mut state = lock(state);
+                let arrived = state.receive(tcp, plain);
+                self.kept.store(state.session.kept(), Relaxed);
+                arrived
+            }
             Records::Kernel(records) => records.receive(tcp, plain),
         }
     }
@@ -184,13 +197,11 @@ impl State {
                     io::Error::new(ErrorKind::InvalidData, error)
                 })?;
                 self.peer_closed = opened.ended;
-                let more = len == space || opened.ended;
                 if opened.len > 0 || opened.ended {
-                    return Ok(Arrived { len: opened.len, more });
+                    return Ok(Arrived { len: opened.len, more: len == space || opened.ended });
                 }
-                if !more {
-                    return Err(ErrorKind::WouldBlock.into());
-                }
+                // only the socket says that it is empty: the end of the stream may be behind half a record, and is
+                // reported once
             }
         })
     }

@@ -43,6 +43,7 @@ use xdr::Writer;
 /// Serves a connection that is readable, has a tail, or is read for the last time.
 pub(crate) fn serve(worker: &mut WorkerContext, mut rx: Box<Rx>) {
     let source = rx.tail.take();
+    let kept = rx.conn.stream.kept_bytes();
     worker.buffers.prepare();
     let received = match &source {
         Some(_) => Received::Nothing,
@@ -50,9 +51,10 @@ pub(crate) fn serve(worker: &mut WorkerContext, mut rx: Box<Rx>) {
     };
     let WorkerContext { pool, stats, buffers, event_loop, active_round, is_reserve } = worker;
     let now_ns = pool.shared.clock.now_ns();
-    // a receive that finds nothing is no sign of life
+    // a receive that finds nothing is no sign of life; more of a TLS record is
     let brought =
-        matches!(received, Received::Bytes { .. } | Received::Placed | Received::Piped(_));
+        matches!(received, Received::Bytes { .. } | Received::Placed | Received::Piped(_))
+            || rx.conn.stream.kept_bytes() > kept;
     if source.is_some() || brought {
         rx.conn.counters.last_ms.store(now_ns / NS_PER_MS, Relaxed);
     }

@@ -1,5 +1,7 @@
-//! Clients that are slow, broken or hostile harm nobody but themselves.
+//! Clients that are slow, broken or hostile harm nobody but themselves; over plain TCP, and where that makes a difference over
+//! TLS.
 
+use crate::channels::CHANNELS;
 use crate::toy::{
     Client, ECHO, GIVE, LATE, NAP, NULL, ONCE_ONLY, TAKE, Toy, config, datagrams, message,
     message_to, opaque, record, results, until,
@@ -10,6 +12,10 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 use telemetry::Counter;
 use testing::in_child;
+
+fn limited(limits: Limits) -> Config {
+    Config { limits, ..config() }
+}
 
 /// Resident memory of this process, in bytes.
 fn resident() -> usize {
@@ -22,30 +28,33 @@ fn a_client_that_never_reads_delays_only_itself() {
     if !in_child("hostile::a_client_that_never_reads_delays_only_itself", &[]) {
         return;
     }
-    let toy = Toy::start(Config { pool_mode: PoolMode::Global, ..config() });
-    let before = resident();
-    let mut lazy = toy.client();
-    let mut other = toy.client();
-    let wire: Vec<u8> = (0..400)
-        .flat_map(|xid| record(&message(xid, GIVE, &1_000_000_u32.to_be_bytes())))
-        .collect();
-    lazy.0.write_all(&wire).unwrap();
-    for xid in 0..200 {
-        assert_eq!(other.call(xid, ECHO, &opaque(b"x")), opaque(b"x"));
+    for start in CHANNELS {
+        let rig = start(Config { pool_mode: PoolMode::Global, ..config() });
+        let toy = rig.toy();
+        let before = resident();
+        let mut lazy = rig.client();
+        let mut other = rig.client();
+        let wire: Vec<u8> = (0..400)
+            .flat_map(|xid| record(&message(xid, GIVE, &1_000_000_u32.to_be_bytes())))
+            .collect();
+        lazy.0.write_all(&wire).unwrap();
+        for xid in 0..200 {
+            assert_eq!(other.call(xid, ECHO, &opaque(b"x")), opaque(b"x"));
+        }
+        until("it is held up", || toy.server.conns()[0].queued_bytes > 0);
+        for xid in 0..200 {
+            assert_eq!(other.call(xid, ECHO, &opaque(b"x")), opaque(b"x"));
+        }
+        let conn = &toy.server.conns()[0];
+        assert!(conn.queued_bytes < 8 << 20 && conn.calls < 400, "{conn:?}");
+        assert!(resident() < before + (64 << 20), "{} more bytes", resident() - before);
+        // When it reads at last, it gets everything.
+        for xid in 0..400 {
+            let (got, results) = lazy.receive();
+            assert_eq!((got, results.len()), (xid, 1_000_004));
+        }
+        rig.stop();
     }
-    until("it is held up", || toy.server.conns()[0].queued_bytes > 0);
-    for xid in 0..200 {
-        assert_eq!(other.call(xid, ECHO, &opaque(b"x")), opaque(b"x"));
-    }
-    let conn = &toy.server.conns()[0];
-    assert!(conn.queued_bytes < 8 << 20 && conn.calls < 400, "{conn:?}");
-    assert!(resident() < before + (64 << 20), "{} more bytes", resident() - before);
-    // When it reads at last, it gets everything.
-    for xid in 0..400 {
-        let (got, results) = lazy.receive();
-        assert_eq!((got, results.len()), (xid, 1_000_004));
-    }
-    toy.stop();
 }
 
 #[test]
@@ -53,13 +62,18 @@ fn a_connection_with_queued_replies_is_not_read() {
     // each record ends where a receive does, so that nothing of the next is left to be served
     const LEN: usize = 1_000_000;
     const CALLS: usize = 60;
-    for wake_policy in [WakePolicy::Adaptive, WakePolicy::Chain, WakePolicy::Unlimited] {
-        let toy = Toy::start(Config { wake_policy, pool_mode: PoolMode::Global, ..config() });
-        let mut lazy = toy.client();
+    let policies = [WakePolicy::Adaptive, WakePolicy::Chain, WakePolicy::Unlimited];
+    for (wake_policy, start) in
+        policies.map(|policy| (policy, CHANNELS[0])).into_iter().chain([(policies[0], CHANNELS[1])])
+    {
+        let rig = start(Config { wake_policy, pool_mode: PoolMode::Global, ..config() });
+        let toy = rig.toy();
+        let mut lazy = rig.client();
         assert!(lazy.call(0, NULL, &[]).is_empty());
-        let mut writer = lazy.0.try_clone().unwrap();
+        let mut writer = lazy.0.tcp().try_clone().unwrap();
         // all at once: what is to be read is there when the server looks
         let wire = record(&message(1, ECHO, &opaque(&[7; LEN]))).repeat(CALLS);
+        let wire = lazy.0.seal(wire);
         let sending = std::thread::spawn(move || writer.write_all(&wire).unwrap());
         let conn = || toy.server.conns().swap_remove(0);
         until("it is held up", || conn().queued_bytes > 0);
@@ -73,40 +87,46 @@ fn a_connection_with_queued_replies_is_not_read() {
             assert_eq!((got, results.len()), (1, 4 + LEN));
         }
         sending.join().unwrap();
-        toy.stop();
+        rig.stop();
     }
 }
 
 #[test]
 fn blocked_calls_of_one_connection_are_bounded() {
-    let toy = Toy::with_limits(Limits { in_flight_max: 4, ..Limits::default() });
-    let mut client = toy.client();
-    let wire: Vec<u8> =
-        (0..40).flat_map(|xid| record(&message(xid, NAP, &30_u32.to_be_bytes()))).collect();
-    client.0.write_all(&wire).unwrap();
-    let mut seen = Vec::new();
-    for _ in 0..40 {
-        let in_flight = toy.server.conns().first().map_or(0, |conn| conn.in_flight);
-        assert!(in_flight <= 4, "{in_flight}");
-        seen.push(client.receive().0);
+    for start in CHANNELS {
+        let rig = start(limited(Limits { in_flight_max: 4, ..Limits::default() }));
+        let toy = rig.toy();
+        let mut client = rig.client();
+        let wire: Vec<u8> =
+            (0..40).flat_map(|xid| record(&message(xid, NAP, &30_u32.to_be_bytes()))).collect();
+        client.0.write_all(&wire).unwrap();
+        let mut seen = Vec::new();
+        for _ in 0..40 {
+            let in_flight = toy.server.conns().first().map_or(0, |conn| conn.in_flight);
+            assert!(in_flight <= 4, "{in_flight}");
+            seen.push(client.receive().0);
+        }
+        seen.sort_unstable();
+        assert!(seen.into_iter().eq(0..40));
+        rig.stop();
     }
-    seen.sort_unstable();
-    assert!(seen.into_iter().eq(0..40));
-    toy.stop();
 }
 
 #[test]
 fn unread_replies_have_a_budget() {
-    let toy = Toy::with_limits(Limits { queued_bytes_max: 1000, ..Limits::default() });
-    let mut lazy = toy.client();
-    for xid in 0..40 {
-        lazy.send(xid, GIVE, &1_000_000_u32.to_be_bytes());
-        lazy.send(xid, GIVE, &3_000_000_u32.to_be_bytes());
+    for start in CHANNELS {
+        let rig = start(limited(Limits { queued_bytes_max: 1000, ..Limits::default() }));
+        let toy = rig.toy();
+        let mut lazy = rig.client();
+        for xid in 0..40 {
+            lazy.send(xid, GIVE, &1_000_000_u32.to_be_bytes());
+            lazy.send(xid, GIVE, &3_000_000_u32.to_be_bytes());
+        }
+        until("the connection is closed", || toy.counter(Counter::BudgetClosed) >= 1);
+        until("it is forgotten", || toy.server.connections() == 0);
+        assert!(rig.client().call(1, NULL, &[]).is_empty());
+        rig.stop();
     }
-    until("the connection is closed", || toy.counter(Counter::BudgetClosed) >= 1);
-    until("it is forgotten", || toy.server.connections() == 0);
-    assert!(toy.client().call(1, NULL, &[]).is_empty());
-    toy.stop();
 }
 
 #[test]
@@ -147,47 +167,75 @@ fn the_connection_with_the_most_unread_data_is_closed_first() {
 
 #[test]
 fn a_client_that_reads_nothing_is_closed_after_a_timeout() {
-    let limits = Limits { reply_age_max: Duration::from_secs(3), ..Limits::default() };
-    let toy = Toy::with_limits(limits);
-    let (mut lazy, mut slow) = (toy.client(), toy.client());
-    for xid in 0..40 {
-        for client in [&mut lazy, &mut slow] {
-            client.send(xid, GIVE, &1_000_000_u32.to_be_bytes());
+    for start in CHANNELS {
+        let rig =
+            start(limited(Limits { reply_age_max: Duration::from_secs(5), ..Limits::default() }));
+        let toy = rig.toy();
+        let (mut lazy, mut slow) = (rig.client(), rig.client());
+        for xid in 0..40 {
+            for client in [&mut lazy, &mut slow] {
+                client.send(xid, GIVE, &1_000_000_u32.to_be_bytes());
+            }
         }
+        until("they are held up", || toy.server.conns().iter().all(|conn| conn.queued_bytes > 0));
+        // it sends nothing, and half a megabyte at a time is all that it takes
+        let mut some = vec![0; 500_000];
+        let mut taken = 0;
+        while toy.counter(Counter::RepliesTimedOut) == 0 {
+            slow.0.read_exact(&mut some).unwrap();
+            taken += some.len();
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        assert_eq!(toy.counter(Counter::RepliesTimedOut), 1);
+        assert_eq!(toy.server.connections(), 1);
+        let all = 40 * (4 + 24 + 4 + 1_000_000);
+        slow.0.read_exact(&mut vec![0; all - taken]).unwrap();
+        assert!(slow.call(99, NULL, &[]).is_empty());
+        assert!(lazy.0.read_to_end(&mut Vec::new()).map_or(true, |len| len < all));
+        rig.stop();
     }
-    until("they are held up", || toy.server.conns().iter().all(|conn| conn.queued_bytes > 0));
-    // it sends nothing, and half a megabyte at a time is all that it takes
-    let mut some = vec![0; 500_000];
-    let mut taken = 0;
-    while toy.counter(Counter::RepliesTimedOut) == 0 {
-        slow.0.read_exact(&mut some).unwrap();
-        taken += some.len();
-        std::thread::sleep(Duration::from_millis(100));
-    }
-    assert_eq!(toy.counter(Counter::RepliesTimedOut), 1);
-    assert_eq!(toy.server.connections(), 1);
-    let all = 40 * (4 + 24 + 4 + 1_000_000);
-    slow.0.read_exact(&mut vec![0; all - taken]).unwrap();
-    assert!(slow.call(99, NULL, &[]).is_empty());
-    assert!(lazy.0.read_to_end(&mut Vec::new()).map_or(true, |len| len < all));
-    toy.stop();
 }
 
 #[test]
 fn partial_records_have_a_budget() {
-    let toy = Toy::with_limits(Limits { partial_bytes_max: 1 << 20, ..Limits::default() });
-    let wire = record(&message(1, ECHO, &opaque(&vec![1; 400_000])));
-    let mut half: Vec<Client> = (0..8).map(|_| toy.client()).collect();
-    for client in &mut half {
-        client.0.write_all(&wire[..300_000]).unwrap();
+    for start in CHANNELS {
+        let rig = start(limited(Limits { partial_bytes_max: 1 << 20, ..Limits::default() }));
+        let toy = rig.toy();
+        let wire = record(&message(1, ECHO, &opaque(&vec![1; 400_000])));
+        let mut half: Vec<_> = (0..8).map(|_| rig.client()).collect();
+        for client in &mut half {
+            client.0.write_all(&wire[..300_000]).unwrap();
+        }
+        until("some are closed", || toy.counter(Counter::BudgetClosed) >= 1);
+        until("they are forgotten", || toy.server.connections() < 8);
+        assert!(toy.server.connections() > 0);
+        drop(half);
+        until("all are forgotten", || toy.server.connections() == 0);
+        assert!(rig.client().call(1, NULL, &[]).is_empty());
+        rig.stop();
     }
-    until("some are closed", || toy.counter(Counter::BudgetClosed) >= 1);
-    until("they are forgotten", || toy.server.connections() < 8);
-    assert!(toy.server.connections() > 0);
+}
+
+/// Of which nothing of a call has arrived.
+#[test]
+fn partial_tls_records_have_a_budget() {
+    let rig = CHANNELS[1](limited(Limits { partial_bytes_max: 40_000, ..Limits::default() }));
+    let toy = rig.toy();
+    let half: Vec<_> = (0..6)
+        .map(|_| {
+            let mut client = rig.client();
+            let wire = client.0.seal(record(&message(1, ECHO, &opaque(&[1; 15_000]))));
+            client.0.tcp().write_all(&wire[..14_000]).unwrap();
+            client
+        })
+        .collect();
+    until("those that do not fit are closed", || toy.counter(Counter::BudgetClosed) == 4);
+    until("the others are counted", || {
+        toy.server.conns().iter().filter(|conn| conn.partial_bytes == 14_000).count() == 2
+    });
     drop(half);
     until("all are forgotten", || toy.server.connections() == 0);
-    assert!(toy.client().call(1, NULL, &[]).is_empty());
-    toy.stop();
+    rig.stop();
 }
 
 #[test]
@@ -265,16 +313,26 @@ fn budgets_follow_the_memory_setting() {
 
 #[test]
 fn an_incomplete_record_times_out() {
-    let limits = Limits { partial_age_max: Duration::from_millis(200), ..Limits::default() };
-    let toy = Toy::with_limits(limits);
-    let (mut half, mut idle) = (toy.client(), toy.client());
-    // Long enough for the watchdog to have gone to sleep without a timer.
-    std::thread::sleep(Duration::from_millis(100));
-    half.0.write_all(&record(&message(1, ECHO, &opaque(&[1; 500])))[..300]).unwrap();
-    assert!(half.is_closed());
-    until("it is counted", || toy.counter(Counter::RecordsTimedOut) == 1);
-    assert!(idle.call(1, NULL, &[]).is_empty(), "an idle connection stays");
-    toy.stop();
+    for start in CHANNELS {
+        let rig = start(limited(Limits {
+            partial_age_max: Duration::from_millis(200),
+            ..Limits::default()
+        }));
+        let toy = rig.toy();
+        let (mut half, mut cut, mut idle) = (rig.client(), rig.client(), rig.client());
+        // Long enough for the watchdog to have gone to sleep without a timer.
+        std::thread::sleep(Duration::from_millis(100));
+        let wire = record(&message(1, ECHO, &opaque(&[1; 500])));
+        half.0.write_all(&wire[..300]).unwrap();
+        // of TLS half a record of its own, which brings nothing of a call
+        let wire = cut.0.seal(wire);
+        cut.0.tcp().write_all(&wire[..300]).unwrap();
+        assert!(half.0.is_closed() && cut.0.is_closed());
+        // one that is not closed by the next look is counted again
+        until("both are counted", || toy.counter(Counter::RecordsTimedOut) >= 2);
+        assert!(idle.call(1, NULL, &[]).is_empty(), "an idle connection stays");
+        rig.stop();
+    }
 }
 
 #[test]
@@ -289,25 +347,28 @@ fn idle_connections_are_closed_if_configured() {
 
 #[test]
 fn an_invalid_record_closes_the_connection() {
-    let toy = Toy::start(config());
-    let oversized = (u32::MAX >> 1).to_be_bytes();
-    let tiny: Vec<u8> = [0, 0, 0, 0].repeat(5000);
-    let garbage = record(&[0xff; 64]);
-    let ok = record(&message(1, NULL, &[]));
-    for (wire, counter) in [
-        (oversized.to_vec(), Counter::RecordsTooLarge),
-        (tiny, Counter::RecordsMalformed),
-        (garbage, Counter::RecordsMalformed),
-    ] {
-        let before = toy.counter(counter);
-        let mut client = toy.client();
-        // The call before it is answered.
-        client.0.write_all(&[ok.clone(), wire].concat()).unwrap();
-        assert_eq!(client.receive().0, 1);
-        assert!(client.is_closed());
-        until("it is counted", || toy.counter(counter) == before + 1);
+    for start in CHANNELS {
+        let rig = start(config());
+        let toy = rig.toy();
+        let oversized = (u32::MAX >> 1).to_be_bytes();
+        let tiny: Vec<u8> = [0, 0, 0, 0].repeat(5000);
+        let garbage = record(&[0xff; 64]);
+        let ok = record(&message(1, NULL, &[]));
+        for (wire, counter) in [
+            (oversized.to_vec(), Counter::RecordsTooLarge),
+            (tiny, Counter::RecordsMalformed),
+            (garbage, Counter::RecordsMalformed),
+        ] {
+            let before = toy.counter(counter);
+            let mut client = rig.client();
+            // The call before it is answered.
+            client.0.write_all(&[ok.clone(), wire].concat()).unwrap();
+            assert_eq!(client.receive().0, 1);
+            assert!(client.0.is_closed());
+            until("it is counted", || toy.counter(counter) == before + 1);
+        }
+        rig.stop();
     }
-    toy.stop();
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //! (`tests_of_kernel_features_pass` of bowline). Elsewhere the tests of `tls` find the kernel without it.
 
 use crate::tls::{self, Sealed, call, receive};
+use crate::tls_storm::{ServersRecords, storm};
 use crate::toy::{ECHO, FILE, TAKE, config, message, opaque, record, results, until};
 use bowline_svc::{Config, KernelTlsChoice, KernelTlsState, ZeroCopy, kernel_tls_of_this_machine};
 use std::io::{Read, Write};
@@ -94,7 +95,8 @@ fn replies_arrive_although_the_server_stops() {
     let mut stream = server.connect();
     // one call: others would wait until the client has read the reply to the first
     stream.write_all(&record(&message(1, FILE, &range_of_file(0, 300_000)))).unwrap();
-    until("it is answered", || server.toy.server.conns().iter().any(|conn| conn.calls == 1));
+    // and the probe
+    until("it is answered", || server.toy.server.conns().iter().any(|conn| conn.calls == 2));
     let stopped = std::thread::spawn(move || server.toy.stop());
     std::thread::sleep(Duration::from_millis(50));
     assert!(results(&receive(&mut stream).unwrap()) == (1, opaque(&[9; 300_000])));
@@ -148,10 +150,15 @@ fn the_setting_changes_new_connections() {
     server.toy.stop();
 }
 
+fn a_storm() {
+    let change_keys = kernel_version() >= REKEYS;
+    storm(200, ServersRecords { in_kernel: true, change_keys });
+}
+
 #[test]
 #[ignore = "runs inside a guest, whose kernel has the module tls"]
 fn connections_are_encrypted_by_the_kernel() {
-    let scenarios: [(&str, fn()); 10] = [
+    let scenarios: [(&str, fn()); 11] = [
         ("data_is_not_copied", data_is_not_copied),
         ("replies_arrive_although_the_server_stops", replies_arrive_although_the_server_stops),
         ("clients_change_keys", clients_change_keys),
@@ -162,6 +169,7 @@ fn connections_are_encrypted_by_the_kernel() {
         ("single_bytes", tls::a_client_hello_in_single_bytes_is_read),
         ("revocation", tls::a_certificate_that_is_revoked_ends_its_connections_and_no_others),
         ("tampering", tls::a_record_that_was_tampered_with_ends_the_session),
+        ("a storm", a_storm),
     ];
     for (name, scenario) in scenarios {
         let before = connections_so_far();

@@ -101,7 +101,7 @@ impl Sealed {
         ClientFiles { ca: Some(self.file("ca.pem")), identity }
     }
 
-    fn client_with(&self, identity: Option<&Issued>) -> ClientTls {
+    pub fn client_with(&self, identity: Option<&Issued>) -> ClientTls {
         ClientTls::open(&self.files(identity), true, ALPN).unwrap()
     }
 
@@ -140,7 +140,7 @@ fn probe(procedure: u32) -> Vec<u8> {
 }
 
 /// A connection whose probe was answered.
-fn probed(addr: SocketAddr) -> TcpStream {
+pub fn probed(addr: SocketAddr) -> TcpStream {
     probed_on(Client::new(addr))
 }
 

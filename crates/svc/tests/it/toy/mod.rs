@@ -59,7 +59,7 @@ pub const COMPUTE: u32 = 13;
 pub const CALLS: u32 = 14;
 
 /// Longest wait for anything that must come.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Is answered with its argument when somebody completes it.
 pub const LATER: u32 = 15;
@@ -532,7 +532,7 @@ pub fn results(reply: &[u8]) -> (u32, Vec<u8>) {
 }
 
 /// A client on one connection.
-pub struct Client(pub TcpStream);
+pub struct Client<S = TcpStream>(pub S);
 
 impl Client {
     pub fn new(addr: SocketAddr) -> Self {
@@ -542,6 +542,14 @@ impl Client {
         Self(stream)
     }
 
+    /// Whether the server has closed the connection.
+    pub fn is_closed(&mut self) -> bool {
+        self.0.set_read_timeout(Some(PATIENCE)).unwrap();
+        !matches!(self.0.read(&mut [0; 1]), Ok(1))
+    }
+}
+
+impl<S: Read + Write> Client<S> {
     pub fn send(&mut self, xid: u32, procedure: u32, args: &[u8]) {
         self.0.write_all(&record(&message(xid, procedure, args))).unwrap();
     }
@@ -568,12 +576,6 @@ impl Client {
         let (got, results) = self.receive();
         assert_eq!(got, xid);
         results
-    }
-
-    /// Whether the server has closed the connection.
-    pub fn is_closed(&mut self) -> bool {
-        self.0.set_read_timeout(Some(PATIENCE)).unwrap();
-        !matches!(self.0.read(&mut [0; 1]), Ok(1))
     }
 }
 
