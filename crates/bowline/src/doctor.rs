@@ -9,7 +9,7 @@ mod kerberos;
 mod machine;
 mod network;
 mod running_server;
-mod sealed;
+mod tls;
 
 use crate::output;
 use anyhow::bail;
@@ -51,7 +51,7 @@ pub fn doctor(
 /// # Errors
 /// There is a problem.
 pub fn tls(host: &str, port: u16, ca: Option<PathBuf>, json: bool) -> anyhow::Result<ExitCode> {
-    report(&sealed::findings(host, port, ca), json, "clients can mount with xprtsec=tls")
+    report(&tls::findings(host, port, ca), json, "clients can mount with xprtsec=tls")
 }
 
 /// Looks at Kerberos on this machine.

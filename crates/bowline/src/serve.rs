@@ -39,7 +39,6 @@ pub mod recovery;
 mod refusals;
 mod refused_mounts;
 mod run;
-mod sealed;
 mod self_test;
 mod signals;
 mod start;
@@ -49,6 +48,7 @@ mod state_dir;
 mod statistics;
 mod status_monitor;
 mod systemd;
+mod tls;
 mod unserved_calls;
 mod v4_rows;
 

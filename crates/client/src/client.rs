@@ -129,7 +129,7 @@ impl Client {
         Ok(Self::new(Link::over_tcp(stream)?, timeout))
     }
 
-    /// A client whose calls are sealed: see [`crate::sealed::connect`].
+    /// A client over TLS: see [`crate::starttls::connect`].
     pub fn over_tls(stream: ClientStream<TcpStream>, timeout: Duration) -> Self {
         Self::new(Link::over_tls(stream), timeout)
     }

@@ -17,7 +17,7 @@ mod nlm;
 mod portmap;
 pub mod prove;
 pub mod rpcbind;
-pub mod sealed;
+pub mod starttls;
 mod transport;
 
 pub use callbacks::{Callback, CallbackHandler, CallbackReply};
@@ -31,5 +31,5 @@ pub use nfs3::{Entry, Found, Listing, Made, ReadDone};
 pub use nlm::{NlmHolder, NlmLock, NlmMessages};
 pub use portmap::Listed;
 pub use rpc::Refusal;
-pub use sealed::SealError;
+pub use starttls::StartTlsError;
 pub use transport::RECORD_MAX;

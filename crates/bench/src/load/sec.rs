@@ -151,7 +151,7 @@ impl Protection {
             return Err(plan.unprotected(&"not TLS"));
         };
         let tls = (client, name.as_str());
-        client::sealed::begin(stream, server, plan.timeout, program(plan), tls)
+        client::starttls::begin(stream, server, plan.timeout, program(plan), tls)
             .map_err(|error| plan.unprotected(&error))
     }
 }

@@ -8,7 +8,7 @@ use super::io_errors::IoErrors;
 use super::parts::{Applied, ServerParts};
 use super::recent_calls::{RecentCalls, rate};
 use super::refusals::{RefusalCount, Refusals, RefusedTarget};
-use super::sealed::SealedService;
+use super::tls::TlsService;
 use super::{
     bench_reports, connection_rows, explain, export_changes, grace_status, hung_calls,
     limit_warnings, lock_rows, metrics, name_conflicts, process_info, statistics, systemd, v4_rows,
@@ -55,7 +55,7 @@ pub struct ServerControl {
     /// Opens the exports, and changes them.
     pub export_loader: ExportLoader,
     /// RPC with TLS, if there is a certificate.
-    pub sealed: Option<SealedService>,
+    pub tls: Option<TlsService>,
     /// Who mounted what.
     pub mount: Arc<Mount>,
     /// Who was refused.
@@ -233,7 +233,7 @@ impl Control for ServerControl {
             udp_clients: self.telemetry.datagram_clients().len(),
             blocked: &self.blocked_exports(),
             uptime: self.started.elapsed(),
-            certificate_end: self.sealed.as_ref().map(SealedService::end),
+            certificate_end: self.tls.as_ref().map(TlsService::end),
             web: self.web_counts.as_deref(),
         };
         metrics::text(&sources, format)
@@ -404,7 +404,7 @@ impl ServerControl {
         warnings.extend(
             self.io_errors.warnings(self.started.elapsed(), |index| self.parts.export_path(index)),
         );
-        warnings.extend(self.sealed.iter().flat_map(SealedService::warnings));
+        warnings.extend(self.tls.iter().flat_map(TlsService::warnings));
         warnings.extend(limit_warnings::about_connections(&self.server(Server::conn_usage)));
         warnings.extend(self.export_loader.has_lost_state_dir().then(|| self.lost_state_dir()));
         warnings
@@ -463,8 +463,8 @@ impl ServerControl {
             return Ok(done);
         }
         self.parts.audit.reopen();
-        if let Some(sealed) = &self.sealed {
-            let noted = sealed
+        if let Some(tls) = &self.tls {
+            let noted = tls
                 .reload(self)
                 .map_err(|error| format!("the previous certificates stay in use: {error}"));
             done.notes.extend(noted.unwrap_or_else(|why| vec![why]));

@@ -1,6 +1,6 @@
 //! Threads that look after the exports while the server runs.
 //!
-//! A third looks at the files of TLS ([`super::sealed`]). One tries exports that had to wait again every [`RETRY`]; each try is bounded in time
+//! A third looks at the files of TLS ([`super::tls`]). One tries exports that had to wait again every [`RETRY`]; each try is bounded in time
 //! ([`super::export_opener`]). It also looks which exports' disks fail ([`super::io_errors`]). The other looks for the state directory, which has a thread of its own because the
 //! file system that it is on may hang too.
 
@@ -36,8 +36,8 @@ impl ExportWatch {
         })?;
         let certificates =
             every("tls-watch", CERTIFICATES_CHECK, Weak::clone(&control), |control| {
-                if let Some(sealed) = &control.sealed {
-                    sealed.look(control);
+                if let Some(tls) = &control.tls {
+                    tls.look(control);
                 }
             })?;
         let mut was_there = true;

@@ -17,8 +17,8 @@ use super::portmap::{self, Plan, PortmapService};
 use super::recent_calls::RecentCalls;
 use super::recovery::RecoveryStore;
 use super::refusals::Refusals;
-use super::sealed::SealedService;
 use super::status_monitor::StatusMonitor;
+use super::tls::TlsService;
 use super::{
     confinement, hung_calls, lock_manager, name_conflicts, port_owner, process_info,
     refused_mounts, self_test, signals, startup_message, startup_warnings, state_dir, systemd,
@@ -98,8 +98,8 @@ pub fn start(config: &ServeConfig, options: ServeOptions) -> anyhow::Result<Runn
     let Programs { nfs, mount, nlm, nsm, recovery } = programs;
     let telemetry = Telemetry::new(op_names(&dispatcher));
     let kerberos = Kerberos::start(&dispatcher, &exports, &config.values);
-    let sealed = SealedService::open(config, &exports, &dispatcher)?;
-    let calls = (dispatcher, Arc::clone(&telemetry), sealed.as_ref().map(|s| s.config(config)));
+    let tls = TlsService::open(config, &exports, &dispatcher)?;
+    let calls = (dispatcher, Arc::clone(&telemetry), tls.as_ref().map(|s| s.config(config)));
     let server =
         start_service(config, process.inherited, &listen, &plan, calls, backends.descriptors())?;
 
@@ -137,7 +137,7 @@ pub fn start(config: &ServeConfig, options: ServeOptions) -> anyhow::Result<Runn
         warnings,
         started,
         export_loader,
-        sealed,
+        tls,
         mount,
         refusals,
         io_errors: IoErrors::default(),
@@ -217,8 +217,8 @@ fn new_token() -> anyhow::Result<Arc<Token>> {
 
 /// Serves metrics and the web page on an address; with a certificate over TLS too, always with the one in force.
 fn start_metrics(addr: SocketAddr, control: &Arc<ServerControl>) -> anyhow::Result<HttpServer> {
-    let certificates = control.sealed.as_ref().map(|sealed| {
-        let tls = Arc::clone(&sealed.tls);
+    let certificates = control.tls.as_ref().map(|tls| {
+        let tls = Arc::clone(&tls.tls);
         Box::new(move || Arc::clone(&tls.current().http)) as admin::Certificates
     });
     let config = HttpConfig {

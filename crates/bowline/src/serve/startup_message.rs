@@ -27,21 +27,21 @@ pub struct StartupMessage {
     /// The control socket.
     pub control: String,
     /// Where metrics and the web page are served.
-    pub metrics: Option<WebPlace>,
+    pub metrics: Option<WebAddress>,
     /// Warnings for the operator.
     pub notes: Vec<String>,
 }
 
 /// Where metrics and the web page are served.
 #[derive(Debug, Clone)]
-pub struct WebPlace {
+pub struct WebAddress {
     /// The address that is listened on.
     pub addr: SocketAddr,
     /// The first name of the certificate, with which they are served over TLS too.
     pub name: Option<String>,
 }
 
-impl WebPlace {
+impl WebAddress {
     /// The address for a browser. A name stands for all addresses, which are none to go to.
     fn url(&self) -> String {
         let Self { addr, name } = self;
@@ -162,7 +162,7 @@ impl StartupMessage {
 /// Prints the message for a server that is ready.
 pub fn print(control: &ServerControl, listen: &ListenAddresses, metrics: Option<SocketAddr>) {
     let name = || {
-        let names = &control.sealed.as_ref()?.tls.current().certificate.names;
+        let names = &control.tls.as_ref()?.tls.current().certificate.names;
         Some(names.first().cloned().unwrap_or_else(|| "SERVER".to_owned()))
     };
     let config = &control.config;
@@ -185,7 +185,7 @@ pub fn print(control: &ServerControl, listen: &ListenAddresses, metrics: Option<
         ports_announced: control.parts.portmap.announces_locks(),
         state_dir: config.state_dir.display().to_string(),
         control: config.control.display().to_string(),
-        metrics: metrics.map(|addr| WebPlace { addr, name: name() }),
+        metrics: metrics.map(|addr| WebAddress { addr, name: name() }),
         notes: control.warnings(),
     };
     let rules = table.exports().first().map(|export| export.rules()).unwrap_or_default();
@@ -223,7 +223,7 @@ fn quoted(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::{
-        ExportLine, ListenAddresses, MountServer, StartupMessage, WebPlace, mount_command,
+        ExportLine, ListenAddresses, MountServer, StartupMessage, WebAddress, mount_command,
     };
     use nfs::NfsVersions;
 
@@ -241,7 +241,7 @@ mod tests {
             ports_announced: false,
             state_dir: "/var/lib/s".into(),
             control: "/run/c.sock".into(),
-            metrics: Some(WebPlace { addr: ([127, 0, 0, 1], 9049).into(), name: None }),
+            metrics: Some(WebAddress { addr: ([127, 0, 0, 1], 9049).into(), name: None }),
             notes: vec!["check the disk".into()],
         }
     }
@@ -294,14 +294,14 @@ mod tests {
     #[test]
     fn a_page_over_tls_is_named_as_the_certificate_has_it() {
         let url = |addr: &str, name: Option<&str>| {
-            WebPlace { addr: addr.parse().unwrap(), name: name.map(str::to_owned) }.url()
+            WebAddress { addr: addr.parse().unwrap(), name: name.map(str::to_owned) }.url()
         };
         assert_eq!(url("192.0.2.1:9049", None), "http://192.0.2.1:9049");
         assert_eq!(url("192.0.2.1:9049", Some("nfs.test")), "https://192.0.2.1:9049");
         assert_eq!(url("0.0.0.0:9049", Some("nfs.test")), "https://nfs.test:9049");
         assert_eq!(url("[::]:9049", Some("2001:db8::1")), "https://[2001:db8::1]:9049");
         let addr = ([127, 0, 0, 1], 9049).into();
-        let metrics = Some(WebPlace { addr, name: Some("nfs.test".into()) });
+        let metrics = Some(WebAddress { addr, name: Some("nfs.test".into()) });
         let text = StartupMessage { metrics, ..message() }.text(None);
         assert!(text.contains("\npage: https://127.0.0.1:9049/, also http://\n"), "{text}");
     }

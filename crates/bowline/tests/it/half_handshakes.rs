@@ -102,7 +102,7 @@ fn half_handshakes_cost_others_nothing() {
     let among = (0..5).map(|_| cost_of_getattr(&server, &mut busy, &root)).min().unwrap();
     // whoever makes a whole one is served
     let nfs3 = (proto::nfs3::PROGRAM, proto::nfs3::VERSION);
-    let stream = client::sealed::connect(addr, PATIENCE, nfs3, (&tls, "localhost")).unwrap();
+    let stream = client::starttls::connect(addr, PATIENCE, nfs3, (&tls, "localhost")).unwrap();
     Client::over_tls(stream, PATIENCE).null().unwrap();
     println!(
         "{half} half handshakes, {AT_ONCE} at the most at once: {kib} KiB; processor time of GETATTR {alone:?} before, \

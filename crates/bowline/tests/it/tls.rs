@@ -4,7 +4,7 @@ use crate::operator_tables::connect;
 use crate::rig::{Server, bowline, text};
 use crate::state_kills::open;
 use client::nfs4::Session;
-use client::sealed;
+use client::starttls;
 use client::{Client, Identity};
 use proto::layout::Bytes;
 use proto::nfs4::{self, CompoundHead, Nfsstat4, StableHow4, Stateid4, WriteArgs, op};
@@ -31,7 +31,7 @@ fn out(output: &std::process::Output) -> String {
 fn sealed_client(server: &Server, ca: PathBuf, identity: Option<(PathBuf, PathBuf)>) -> Client {
     let tls = ClientTls::open(&ClientFiles { ca: Some(ca), identity }, true, tls::ALPN).unwrap();
     let at: SocketAddr = ([127, 0, 0, 1], server.port).into();
-    let stream = sealed::connect(at, PATIENCE, NFS3, (&tls, "localhost")).unwrap();
+    let stream = starttls::connect(at, PATIENCE, NFS3, (&tls, "localhost")).unwrap();
     let mut client = Client::over_tls(stream, PATIENCE);
     client.set_identity(Some(Identity {
         machine: "web.test".to_owned(),
@@ -207,7 +207,7 @@ fn a_large_write_of_version_4_inside_tls_breaks_and_comes_again() {
     let files = ClientFiles { ca: Some(dir.path().join("ca.pem")), identity: None };
     let tls = ClientTls::open(&files, true, tls::ALPN).unwrap();
     let at: SocketAddr = ([127, 0, 0, 1], server.port).into();
-    let connect = || sealed::connect(at, PATIENCE, NFS3, (&tls, "localhost")).unwrap();
+    let connect = || starttls::connect(at, PATIENCE, NFS3, (&tls, "localhost")).unwrap();
     let mut broken = connect();
     broken.write_all(&record[..700_000]).unwrap();
     let start = Instant::now();

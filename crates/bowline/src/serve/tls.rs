@@ -26,7 +26,7 @@ const WARN_DAYS: [i64; 5] = [30, 14, 7, 3, 1];
 const DAY_S: i64 = 24 * 60 * 60;
 
 /// Certificates of a running server.
-pub struct SealedService {
+pub struct TlsService {
     pub tls: Arc<ServerTls>,
     seen: Mutex<Seen>,
 }
@@ -46,7 +46,7 @@ struct Seen {
 /// What tells one state of a file from another.
 type FileState = Option<(u64, u64, i64, i64, u64)>;
 
-impl SealedService {
+impl TlsService {
     /// Reads the certificates, and offers TLS to clients.
     ///
     /// # Errors

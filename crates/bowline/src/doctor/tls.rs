@@ -3,7 +3,7 @@
 use super::finding::Finding;
 use crate::default_paths;
 use crate::local_addresses::local_addresses;
-use client::sealed::{SealError, connect, probe};
+use client::starttls::{StartTlsError, connect, probe};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -36,7 +36,7 @@ fn follow(
     let address = address(host, port)?;
     found.push(Finding::ok("address", format!("{host} is {}", address.ip())));
     probe(address, PATIENCE, PROGRAM).map_err(|error| match error {
-        SealError::NotOffered => Finding::problem(
+        StartTlsError::NotOffered => Finding::problem(
             "probe",
             "the server does not offer TLS",
             "start it with --tls-cert and --tls-key; `bowline tls init` makes both",

@@ -17,7 +17,7 @@ const XID: u32 = 0x7165_0001;
 
 /// Why there is no session.
 #[derive(Debug, thiserror::Error)]
-pub enum SealError {
+pub enum StartTlsError {
     /// There is no connection, or it is broken.
     #[error("{0}")]
     Connection(#[from] Error),
@@ -34,12 +34,12 @@ pub enum SealError {
 /// A connection to a server on which it has agreed to begin TLS: NULL of the program was answered with STARTTLS.
 ///
 /// # Errors
-/// [`SealError`].
+/// [`StartTlsError`].
 pub fn probe(
     addr: SocketAddr,
     timeout: Duration,
     (program, version): (u32, u32),
-) -> Result<TcpStream, SealError> {
+) -> Result<TcpStream, StartTlsError> {
     let io = |source| Error::Io { peer: format!("{addr} (tcp)"), source };
     let stream = TcpStream::connect_timeout(&addr, timeout).map_err(io)?;
     ask(stream, addr, timeout, (program, version))
@@ -51,7 +51,7 @@ fn ask(
     addr: SocketAddr,
     timeout: Duration,
     (program, version): (u32, u32),
-) -> Result<TcpStream, SealError> {
+) -> Result<TcpStream, StartTlsError> {
     let io = |source| Error::Io { peer: format!("{addr} (tcp)"), source };
     stream.set_nodelay(true).map_err(io)?;
     stream.set_read_timeout(Some(timeout)).map_err(io)?;
@@ -73,33 +73,33 @@ fn ask(
         {
             Ok(stream)
         }
-        Ok(_) | Err(_) => Err(SealError::NotOffered),
+        Ok(_) | Err(_) => Err(StartTlsError::NotOffered),
     }
 }
 
 /// The same with the handshake with the server of this name or address.
 ///
 /// # Errors
-/// [`SealError`].
+/// [`StartTlsError`].
 pub fn connect(
     addr: SocketAddr,
     timeout: Duration,
     program: (u32, u32),
     (client, name): (&ClientTls, &str),
-) -> Result<ClientStream<TcpStream>, SealError> {
+) -> Result<ClientStream<TcpStream>, StartTlsError> {
     Ok(ClientStream::connect(probe(addr, timeout, program)?, client, name)?)
 }
 
 /// The same on a connection of the caller's, such as one from a reserved port; `addr` is for the error's text.
 ///
 /// # Errors
-/// [`SealError`].
+/// [`StartTlsError`].
 pub fn begin(
     stream: TcpStream,
     addr: SocketAddr,
     timeout: Duration,
     program: (u32, u32),
     (client, name): (&ClientTls, &str),
-) -> Result<ClientStream<TcpStream>, SealError> {
+) -> Result<ClientStream<TcpStream>, StartTlsError> {
     Ok(ClientStream::connect(ask(stream, addr, timeout, program)?, client, name)?)
 }
