@@ -31,7 +31,7 @@ pub use measured_load::{MeasuredLoad, measure_load, require_clean, target_server
 pub use rounds::{Rounds, axis, fact, line, measures, median, spread};
 pub use run_context::{Experiment, RunContext, RunError};
 
-use crate::machine_load::LoadBefore;
+use crate::machine_load::BackgroundLoad;
 use crate::result::{Findings, Outcome};
 use std::path::Path;
 use std::time::Instant;
@@ -65,7 +65,7 @@ pub fn named(name: &str) -> Option<&'static Experiment> {
 pub fn run(experiment: &Experiment, ctx: &RunContext<'_>) -> Findings {
     let began = Instant::now();
     let mut findings = rounds::empty(experiment, ctx.quick);
-    let load = LoadBefore::watch();
+    let load = BackgroundLoad::watch();
     let end = (experiment.run)(ctx, &mut findings);
     findings.took_s = began.elapsed().as_secs_f64();
     findings.noise = rounds::noise(&findings.trials);

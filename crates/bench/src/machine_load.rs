@@ -14,7 +14,7 @@ const STOLEN_MIN: f64 = 0.02;
 
 /// The load before an experiment.
 #[derive(Debug, Clone)]
-pub(crate) struct LoadBefore {
+pub(crate) struct BackgroundLoad {
     /// The share of the CPUs that others used, 0 to 1.
     busy: f64,
     /// The load average of one minute.
@@ -23,7 +23,7 @@ pub(crate) struct LoadBefore {
     times: CpuTimes,
 }
 
-impl LoadBefore {
+impl BackgroundLoad {
     /// Measures the load of the machine for a moment.
     pub(crate) fn watch() -> Self {
         let first = cpu_times().unwrap_or_default();
@@ -68,7 +68,7 @@ fn busy_share(before: &CpuTimes, after: &CpuTimes) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{LoadBefore, busy_share};
+    use super::{BackgroundLoad, busy_share};
     use std::time::Duration;
     use sys::thread::CpuTimes;
 
@@ -76,7 +76,7 @@ mod tests {
     fn a_loaded_machine_gives_a_remark() {
         let seen = |busy, stolen| {
             let times = CpuTimes::default();
-            LoadBefore { busy, average: Some(7.25), times }.report_with(stolen)
+            BackgroundLoad { busy, average: Some(7.25), times }.report_with(stolen)
         };
         let (fact, remark) = seen(0.03, 0.001);
         assert!(
@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn the_load_of_this_machine_can_be_measured() {
-        let seen = LoadBefore::watch();
+        let seen = BackgroundLoad::watch();
         assert!((0.0..=1.0).contains(&seen.busy) && seen.average.is_some(), "{seen:?}");
     }
 }

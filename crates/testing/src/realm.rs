@@ -86,7 +86,7 @@ impl Realm {
     ///
     /// # Panics
     /// If it fails.
-    pub fn administer(&self, query: &str) {
+    pub fn kadmin(&self, query: &str) {
         run(Command::new("/usr/sbin/kadmin.local")
             .env("KRB5_CONFIG", self.config())
             .env("KRB5_KDC_PROFILE", self.dir.join("kdc.conf"))

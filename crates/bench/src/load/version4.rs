@@ -10,6 +10,6 @@ pub(crate) mod result;
 mod session_setup;
 mod state;
 
-pub(crate) use admission::{patiently, unique_name};
+pub(crate) use admission::{retry_while_delayed, unique_name};
 pub(crate) use session_setup::{StateReturn, set_up};
 pub(crate) use state::State4;

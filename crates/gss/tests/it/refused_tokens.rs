@@ -71,17 +71,17 @@ fn each_has_its_words() {
     let dir = tempfile::tempdir().unwrap();
     let realm = Realm::start(dir.path(), "aes256-cts-hmac-sha1-96");
     let file = |name: &str| dir.path().join(name).display().to_string();
-    realm.administer("addprinc -randkey host/server.lab.test");
+    realm.kadmin("addprinc -randkey host/server.lab.test");
     let of_both = "nfs/server.lab.test host/server.lab.test";
-    realm.administer(&format!("ktadd -norandkey -k {} {of_both}", file("server")));
-    realm.administer(&format!("ktadd -norandkey -k {} host/server.lab.test", file("of-host")));
-    realm.administer(&format!("ktadd -norandkey -k {} alice", file("client")));
+    realm.kadmin(&format!("ktadd -norandkey -k {} {of_both}", file("server")));
+    realm.kadmin(&format!("ktadd -norandkey -k {} host/server.lab.test", file("of-host")));
+    realm.kadmin(&format!("ktadd -norandkey -k {} alice", file("client")));
     let plain = fs::read_to_string(realm.config()).unwrap();
     for (case, change, ..) in CASES {
         fs::write(file(case), plain.replace("[libdefaults]", &format!("[libdefaults]\n {change}")))
             .unwrap();
         if case == "rolled" {
-            realm.administer(&format!("ktadd -k {} nfs/server.lab.test", file("new")));
+            realm.kadmin(&format!("ktadd -k {} nfs/server.lab.test", file("new")));
         }
         let server = file(if case == "missing" { "of-host" } else { "server" });
         let settings = [

@@ -6,7 +6,7 @@
 use super::calls::{DirItem, ObjectKind, SetupCalls};
 use crate::load::error::LoadError;
 use crate::load::plan::Plan;
-use crate::load::version4::{patiently, unique_name};
+use crate::load::version4::{retry_while_delayed, unique_name};
 use client::nfs4::{ClientRecord, OpenOwner, Operations, succeeded};
 use client::{Client, Fh, Target};
 use proto::layout::Bytes;
@@ -56,7 +56,9 @@ impl Calls {
                 let (client, minor) = (&mut self.client, self.minor);
                 let name = unique_name(&"setup");
                 let deadline = Instant::now() + self.timeout;
-                patiently(deadline, || ClientRecord::establish(client, minor, name.as_bytes(), 1))?
+                retry_while_delayed(deadline, || {
+                    ClientRecord::establish(client, minor, name.as_bytes(), 1)
+                })?
             }
         };
         Ok((&mut self.client, self.record.insert(record), &mut self.owner))
@@ -71,7 +73,7 @@ impl Calls {
     ) -> Result<T, client::Error> {
         let deadline = Instant::now() + self.timeout;
         let (client, record, _) = self.known()?;
-        patiently(deadline, || {
+        retry_while_delayed(deadline, || {
             let reply = record.compound(client, operations)?;
             let mut r = record.results(&reply)?;
             for step in steps {
@@ -204,8 +206,9 @@ impl SetupCalls for Calls {
         let (deadline, access) =
             (Instant::now() + self.timeout, share::ACCESS_READ | share::ACCESS_WRITE);
         let (client, record, owner) = self.known()?;
-        let (fh, stateid) =
-            patiently(deadline, || record.open(client, owner, (dir, name), access, Some(0o666)))?;
+        let (fh, stateid) = retry_while_delayed(deadline, || {
+            record.open(client, owner, (dir, name), access, Some(0o666))
+        })?;
         self.open = Some((fh, stateid));
         let args = GetattrArgs { attrs: Bitmap4::of(&[attr::SIZE]) };
         let operations = Operations::new().at(fh.bytes()).with(op::GETATTR, &args);

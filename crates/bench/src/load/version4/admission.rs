@@ -13,7 +13,7 @@ pub(crate) fn unique_name(client: &dyn std::fmt::Display) -> String {
 }
 
 /// Tries again while the server says DELAY or, after its restart, GRACE, until the deadline.
-pub(crate) fn patiently<T>(
+pub(crate) fn retry_while_delayed<T>(
     deadline: Instant,
     mut call: impl FnMut() -> client::Result<T>,
 ) -> client::Result<T> {

@@ -2,7 +2,7 @@
 //! one beside it where that is sealed by TLS: its session, the files that its load reads and writes, and, before version
 //! 4.1, its slots' owners, confirmed so that the load need not do it.
 
-use super::admission::{patiently, unique_name};
+use super::admission::{retry_while_delayed, unique_name};
 use super::state::{OpenFile, SlotState, State4};
 use crate::load::call::LOCK_BYTES;
 use crate::load::error::LoadError;
@@ -42,8 +42,9 @@ pub(crate) fn set_up(
     let deadline = Instant::now() + plan.timeout;
     let slots = u32::try_from(plan.depth).unwrap_or(u32::MAX);
     let name = unique_name(&client);
-    let record =
-        patiently(deadline, || ClientRecord::establish(&mut over, minor, name.as_bytes(), slots));
+    let record = retry_while_delayed(deadline, || {
+        ClientRecord::establish(&mut over, minor, name.as_bytes(), slots)
+    });
     let record = record.map_err(refused)?;
     let granted = record.session.as_ref().map_or(plan.depth, client::nfs4::Session::slots);
     if granted < plan.depth {
@@ -108,7 +109,7 @@ impl SetUp {
     /// Opens a name by the owner of what stays open.
     fn open(&mut self, place: (&Fh, &[u8]), access: u32) -> client::Result<OpenFile> {
         let (over, State4 { record, owner, .. }) = (&mut self.over, &mut self.state);
-        patiently(self.deadline, || record.open(over, owner, place, access, None))
+        retry_while_delayed(self.deadline, || record.open(over, owner, place, access, None))
     }
 
     /// Opens and closes a file by a slot's owner: the first time the server wants OPEN_CONFIRM.
@@ -116,7 +117,7 @@ impl SetUp {
         let (over, State4 { record, slots, .. }) = (&mut self.over, &mut self.state);
         let Some(slot) = slots.get_mut(slot) else { return Ok(()) };
         let mut owner = OpenOwner { name: slot.name.to_vec(), seqid: slot.open_seqid };
-        let done = patiently(self.deadline, || {
+        let done = retry_while_delayed(self.deadline, || {
             let access = share::ACCESS_READ;
             let (file, stateid) = record.open(over, &mut owner, place, access, None)?;
             record.close(over, &mut owner, &file, stateid)
@@ -132,7 +133,7 @@ impl SetUp {
         let (Some(held), Some((file, open))) = (slots.get_mut(slot), own) else { return Ok(()) };
         let offset = u64::try_from(slot).unwrap_or(0) * LOCK_BYTES;
         let (kind, length) = (LockType4::Write, LOCK_BYTES);
-        let stateid = patiently(self.deadline, || {
+        let stateid = retry_while_delayed(self.deadline, || {
             let lock_owner = LockOwner4 { clientid: record.client_id, owner: Bytes(&held.name) };
             let locker = Locker4::New(OpenToLockOwner4 {
                 open_seqid: owner.seqid,
