@@ -39,7 +39,7 @@ impl AuditedOperation {
 
 /// A place in an export.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AuditedPlace {
+pub struct AuditedPath {
     /// The entry's name, as the client sent it; none of an object that is named by its handle.
     pub name: Option<Vec<u8>>,
     /// The path on this machine; `None` if the back end does not know it.
@@ -64,9 +64,9 @@ pub struct AuditRecord {
     /// The export's path.
     pub export: String,
     /// The object of the operation.
-    pub place: AuditedPlace,
+    pub place: AuditedPath,
     /// The new name, for a rename.
-    pub to: Option<AuditedPlace>,
+    pub to: Option<AuditedPath>,
     /// The attributes, for SETATTR, as far as they could be decoded.
     pub set: Option<SetAttr>,
     /// The error, if it failed.

@@ -1,7 +1,7 @@
 //! A call that passes through a modifying verb, for [`crate::audit`].
 
 use crate::Nfs;
-use crate::audit::{AuditRecord, AuditSink, AuditedOperation, AuditedPlace};
+use crate::audit::{AuditRecord, AuditSink, AuditedOperation, AuditedPath};
 use crate::object::{Caller, Object};
 use rpc::{Call, Credential, Peer, Principal};
 use std::os::unix::ffi::OsStrExt;
@@ -70,7 +70,7 @@ impl<'c> AuditedCall<'c> {
 
     /// Runs `work` and records its result.
     #[inline]
-    pub fn doing<'o, T>(
+    pub fn run<'o, T>(
         &self,
         change: impl FnOnce() -> AuditedChange<'o>,
         work: impl FnOnce() -> vfs::Result<T>,
@@ -104,7 +104,7 @@ impl Recorded<'_> {
                 (AuditedOperation::Rename, from, entry(from, old), Some(entry(to, new)), None)
             }
             AuditedChange::Setattr(object, set) => {
-                let place = AuditedPlace { name: None, path: path(object) };
+                let place = AuditedPath { name: None, path: path(object) };
                 (AuditedOperation::Setattr, object, place, None, set)
             }
         };
@@ -125,9 +125,9 @@ impl Recorded<'_> {
 }
 
 /// An entry of a directory, as it is called now.
-fn entry(dir: &Object<'_>, name: &[u8]) -> AuditedPlace {
+fn entry(dir: &Object<'_>, name: &[u8]) -> AuditedPath {
     let path = path(dir).map(|dir| dir.join(std::ffi::OsStr::from_bytes(name)));
-    AuditedPlace { name: Some(name.to_vec()), path }
+    AuditedPath { name: Some(name.to_vec()), path }
 }
 
 /// The path of an object. The kernel knows none of a file that was opened by its handle and whose name it has not looked

@@ -14,5 +14,5 @@ pub fn remove(dir: &Object<'_>, name: &[u8], audit: &AuditedCall<'_>) -> vfs::Re
         dir.check_writable()?;
         dir.backend().remove(&dir.cx(), &dir.fid, name::to_remove(name)?)
     };
-    audit.doing(|| AuditedChange::Remove(dir, name), remove)
+    audit.run(|| AuditedChange::Remove(dir, name), remove)
 }

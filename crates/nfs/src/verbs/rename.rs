@@ -29,5 +29,5 @@ pub fn rename(
         let renamed = from.0.backend().rename(&from.0.cx(), (&from.0.fid, old), (&to.0.fid, new));
         renamed.map(|(from, to)| Renamed { from, to })
     };
-    audit.doing(|| AuditedChange::Rename(from, to), rename)
+    audit.run(|| AuditedChange::Rename(from, to), rename)
 }

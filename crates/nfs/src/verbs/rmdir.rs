@@ -14,5 +14,5 @@ pub fn rmdir(dir: &Object<'_>, name: &[u8], audit: &AuditedCall<'_>) -> vfs::Res
         dir.check_writable()?;
         dir.backend().rmdir(&dir.cx(), &dir.fid, name::to_remove(name)?)
     };
-    audit.doing(|| AuditedChange::Rmdir(dir, name), rmdir)
+    audit.run(|| AuditedChange::Rmdir(dir, name), rmdir)
 }

@@ -20,5 +20,5 @@ pub fn setattr(
         object.check_writable()?;
         object.backend().setattr(&object.cx(), &object.fid, set.as_ref().map_err(|e| *e)?, guard)
     };
-    audit.doing(|| AuditedChange::Setattr(object, set.ok()), setattr)
+    audit.run(|| AuditedChange::Setattr(object, set.ok()), setattr)
 }

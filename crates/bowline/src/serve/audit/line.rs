@@ -1,6 +1,6 @@
 //! A record as a line of JSON. The keys are documented in docs/json.md.
 
-use nfs::audit::{AuditRecord, AuditedPlace};
+use nfs::audit::{AuditRecord, AuditedPath};
 use rpc::Transport;
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -103,7 +103,7 @@ fn put_json(lines: &mut Vec<u8>, line: &impl Serialize) {
 }
 
 /// A path with its bytes where it is no UTF-8; the name where there is no path.
-fn place(place: &AuditedPlace) -> PathJson {
+fn place(place: &AuditedPath) -> PathJson {
     let hex = |bytes: &[u8]| {
         let mut text = String::with_capacity(2 * bytes.len());
         for byte in bytes {

@@ -3,7 +3,7 @@
 use super::{AuditLog, QUEUE_MAX, Relaxed, line};
 use crate::settings::{Values, parse};
 use export::Exports;
-use nfs::audit::{AuditRecord, AuditSink, AuditedOperation, AuditedPlace};
+use nfs::audit::{AuditRecord, AuditSink, AuditedOperation, AuditedPath};
 use nfs::{Nfs, NfsSettings};
 use rpc::{Peer, Transport};
 use serde_json::Value;
@@ -27,7 +27,7 @@ fn record(name: &str) -> AuditRecord {
         principal: None,
         acts_as_uid: 65534,
         export: "/srv".into(),
-        place: AuditedPlace { name: Some(name.into()), path },
+        place: AuditedPath { name: Some(name.into()), path },
         to: None,
         set: None,
         failed: None,
