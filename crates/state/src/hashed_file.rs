@@ -28,7 +28,7 @@ impl Hash for HashedFile {
 }
 
 /// A map by files.
-pub(crate) type FileMap<V> = HashMap<HashedFile, V, BuildHasherDefault<GivenHash>>;
+pub(crate) type FileMap<V> = HashMap<HashedFile, V, BuildHasherDefault<PrehashedHasher>>;
 
 /// Hashes the files of one map.
 #[derive(Debug, Clone, Default)]
@@ -43,9 +43,9 @@ impl FileHashing {
 
 /// The hash that a key has already.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct GivenHash(u64);
+pub(crate) struct PrehashedHasher(u64);
 
-impl Hasher for GivenHash {
+impl Hasher for PrehashedHasher {
     /// Not called: the keys are [`HashedFile`]s.
     fn write(&mut self, bytes: &[u8]) {
         for byte in bytes {

@@ -32,7 +32,7 @@ impl ShareBits {
         self.0 as u32
     }
 
-    pub(crate) const fn meets(self, other: Self) -> bool {
+    pub(crate) const fn intersects(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
 
@@ -61,7 +61,7 @@ pub struct ShareMode {
 
 impl ShareMode {
     const fn conflicts(self, other: Self) -> bool {
-        self.access.meets(other.deny) || self.deny.meets(other.access)
+        self.access.intersects(other.deny) || self.deny.intersects(other.access)
     }
 
     fn index(self) -> usize {
@@ -132,7 +132,7 @@ impl Shares {
     /// Whether an access without a reservation is denied to a client at this address. What a client reserved for
     /// itself never holds it up: version 3 does not say on whose behalf it reads and writes.
     pub fn denies(&self, addr: IpAddr, access: ShareBits) -> bool {
-        self.0.iter().any(|share| share.addr != addr && share.mode().deny.meets(access))
+        self.0.iter().any(|share| share.addr != addr && share.mode().deny.intersects(access))
     }
 
     /// Adds an open.

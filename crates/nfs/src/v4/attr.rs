@@ -125,7 +125,7 @@ pub(super) fn want(asked: &Bitmap4) -> Want {
 /// # Errors
 /// NFS4ERR_INVAL.
 pub(super) fn check_readable(asked: &Bitmap4) -> Result<(), Failed> {
-    if asked.meets(&WRITE_ONLY) { Err(Nfsstat4::Inval.into()) } else { Ok(()) }
+    if asked.intersects(&WRITE_ONLY) { Err(Nfsstat4::Inval.into()) } else { Ok(()) }
 }
 
 /// What the values of one object are made of.
@@ -189,7 +189,7 @@ impl Shared {
     /// Those of asking for its space.
     pub fn of(frame: &Frame<'_>, object: &Object<'_>, asked: &Bitmap4) -> Result<Self, Failed> {
         let backend = object.backend();
-        let space = if asked.meets(&SPACE) {
+        let space = if asked.intersects(&SPACE) {
             Some(backend.statfs(&object.cx(), &object.fid)?)
         } else {
             None
@@ -207,7 +207,7 @@ impl Shared {
                 true => attr_sets::of_minor(frame.minor).and(&EXCLUSIVE),
                 false => Bitmap4::NONE,
             },
-            limits: asked.meets(&LIMITS).then(|| backend.limits()),
+            limits: asked.intersects(&LIMITS).then(|| backend.limits()),
             space,
             locations: match asked.has(a::FS_LOCATIONS) {
                 true => fs_locations::value(frame, object.export()),

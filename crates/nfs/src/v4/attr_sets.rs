@@ -38,7 +38,7 @@ pub(super) fn of_minor(minor: u32) -> Bitmap4 {
 /// Those that an object has, of the attributes that are asked for.
 pub(super) fn given(frame: &Frame<'_>, object: &Object<'_>, asked: &Bitmap4) -> Bitmap4 {
     let given = of_minor(frame.minor).and(asked);
-    if !given.meets(&BY_FILE_SYSTEM) {
+    if !given.intersects(&BY_FILE_SYSTEM) {
         return given;
     }
     let mut lacks = Bitmap4::NONE;

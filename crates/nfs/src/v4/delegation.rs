@@ -360,7 +360,7 @@ pub(super) fn attrs_by_holder(
     frame: &mut Frame<'_>,
     asked: &Bitmap4,
 ) -> Result<Option<Attr>, Failed> {
-    if !asked.meets(&SHOW_WRITES) {
+    if !asked.intersects(&SHOW_WRITES) {
         return Ok(None);
     }
     let (object, want) = (frame.object()?, super::attr::want(asked));

@@ -34,7 +34,7 @@ pub(super) fn of(
     attr: &Attr,
     given: &mut Bitmap4,
 ) -> Result<QuotaSpace, Failed> {
-    if !given.meets(&QUOTAS) {
+    if !given.intersects(&QUOTAS) {
         return Ok(QuotaSpace::default());
     }
     let space = ask(object, attr)?;

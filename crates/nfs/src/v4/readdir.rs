@@ -253,7 +253,7 @@ pub(super) fn readdir<'f>(
         has_entries: false,
         is_moved: false,
         shows_writes: frame.nfs.v4.state.any_write_delegations()
-            && asked.meets(&delegation::SHOW_WRITES),
+            && asked.intersects(&delegation::SHOW_WRITES),
         delegated: Vec::new(),
         passed: 0,
         held: Vec::new(),

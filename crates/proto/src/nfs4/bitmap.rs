@@ -82,7 +82,7 @@ impl Bitmap4 {
     }
 
     /// Whether both have an attribute in common.
-    pub const fn meets(&self, other: &Self) -> bool {
+    pub const fn intersects(&self, other: &Self) -> bool {
         !self.and(other).is_empty()
     }
 

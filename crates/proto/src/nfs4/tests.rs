@@ -308,7 +308,7 @@ proptest! {
         prop_assert_eq!(x.or(&y), map(&(&a | &b)));
         prop_assert_eq!(x.without(&y), map(&(&a - &b)));
         prop_assert_eq!(x.covers(&y), a.is_superset(&b));
-        prop_assert_eq!(x.meets(&y), !a.is_disjoint(&b));
+        prop_assert_eq!(x.intersects(&y), !a.is_disjoint(&b));
         prop_assert!((0..96).all(|n| x.has(n) == a.contains(&n)));
         let bytes = wire(&x);
         prop_assert_eq!(Reader::new(&bytes).get::<Bitmap4>(), Ok(x));

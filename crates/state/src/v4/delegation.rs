@@ -21,7 +21,7 @@ use super::delegation_entry::{
 };
 use super::file_opens::FileOpens;
 use super::granted_attrs::DelegatedTimes;
-use super::open_entry::{Guard, Open, meets};
+use super::open_entry::{Guard, Open, intersects};
 use super::server::{Entry, Reading, V4State};
 use super::session::Session;
 use super::stateid::{Stateid, StateidError, check_version, key_of};
@@ -455,7 +455,7 @@ impl V4State {
     pub(super) fn revoke_delegation(&self, delegation: &Arc<Delegation>) {
         if self.end_delegation(delegation) {
             self.delegations.revoked.fetch_add(1, Relaxed);
-            self.bury_delegation(&delegation.client, delegation.other);
+            self.note_revoked_delegation(&delegation.client, delegation.other);
         }
     }
 
@@ -511,7 +511,7 @@ impl V4State {
 
     /// Whether an open that others want conflicts with read delegations.
     pub(super) fn open_meets_read_delegations(mode: ShareMode) -> bool {
-        meets(mode.access, ShareBits::WRITE) || meets(mode.deny, ShareBits::READ)
+        intersects(mode.access, ShareBits::WRITE) || intersects(mode.deny, ShareBits::READ)
     }
 
     /// Whether so many are given that clients should return some: more than three quarters of what there may be.
@@ -563,11 +563,11 @@ fn check_opens(
     let Some(opens) = opens else { return Ok(()) };
     let all = opens.mode();
     let is_others = |open: &&Arc<Open>| open.client_id() != session.client.id;
-    let denies = |open: &Arc<Open>| meets(open.mode().deny, ShareBits::READ);
+    let denies = |open: &Arc<Open>| intersects(open.mode().deny, ShareBits::READ);
     let against = match kind {
         DelegationKind::Read => {
-            let may_deny = meets(all.deny, ShareBits::READ);
-            meets(all.access, ShareBits::WRITE)
+            let may_deny = intersects(all.deny, ShareBits::READ);
+            intersects(all.access, ShareBits::WRITE)
                 || may_deny && opens.iter().filter(is_others).any(denies)
         }
         DelegationKind::Write => opens.iter().any(|open| is_others(&open)),

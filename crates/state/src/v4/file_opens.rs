@@ -24,8 +24,8 @@ impl Bits {
     fn change(&mut self, before: ShareBits, after: ShareBits) {
         for (count, bit) in [(&mut self.read, ShareBits::READ), (&mut self.write, ShareBits::WRITE)]
         {
-            *count += usize::from(after.meets(bit));
-            *count -= usize::from(before.meets(bit));
+            *count += usize::from(after.intersects(bit));
+            *count -= usize::from(before.intersects(bit));
         }
     }
 

@@ -10,7 +10,7 @@ use super::file_opens::FileOpens;
 use super::host_share::most_opens_of_one_host;
 use super::minor0::Owner;
 use super::open_access::{OpenRef, of_file};
-use super::open_entry::{ENDED, Guard, Open, combination, conflicts, meets, mode_of, union};
+use super::open_entry::{ENDED, Guard, Open, combination, conflicts, intersects, mode_of, union};
 use super::server::{Entry, Reading, V4State};
 use super::session::Session;
 use super::stateid::{Stateid, StateidError, key_of};
@@ -230,10 +230,11 @@ impl V4State {
         let file = self.files.hashed(file);
         let Some(shard) = self.files.shard(&file) else { return Ok(()) };
         let files = acquire(shard);
-        let Some(opens) = files.get(&file).filter(|opens| meets(opens.mode().deny, access)) else {
+        let Some(opens) = files.get(&file).filter(|opens| intersects(opens.mode().deny, access))
+        else {
             return Ok(());
         };
-        self.check_conflicts(now, opens.iter().filter(|open| meets(open.mode().deny, access)))
+        self.check_conflicts(now, opens.iter().filter(|open| intersects(open.mode().deny, access)))
     }
 
     /// What opens that are in the way come to: they are none if all of their clients' leases are over, once these have

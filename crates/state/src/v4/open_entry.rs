@@ -93,12 +93,12 @@ impl Open {
     }
 }
 
-pub(super) const fn meets(a: ShareBits, b: ShareBits) -> bool {
+pub(super) const fn intersects(a: ShareBits, b: ShareBits) -> bool {
     a.number() & b.number() != 0
 }
 
 pub(super) const fn conflicts(a: ShareMode, b: ShareMode) -> bool {
-    meets(a.access, b.deny) || meets(a.deny, b.access)
+    intersects(a.access, b.deny) || intersects(a.deny, b.access)
 }
 
 pub(super) fn union(a: ShareMode, b: ShareMode) -> ShareMode {

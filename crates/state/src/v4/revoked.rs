@@ -70,19 +70,19 @@ impl V4State {
             let locks: Vec<_> = acquire(&open.locks).iter().map(|lock| lock.other).collect();
             client.forget_open(&open.other);
             if self.remove_open(&open) {
-                locks.into_iter().for_each(|other| self.bury(client, other));
-                self.bury(client, open.other);
+                locks.into_iter().for_each(|other| self.note_revoked(client, other));
+                self.note_revoked(client, open.other);
             }
         }
     }
 
-    pub(super) fn bury_delegation(&self, client: &Arc<Client>, other: [u8; 12]) {
+    pub(super) fn note_revoked_delegation(&self, client: &Arc<Client>, other: [u8; 12]) {
         if client.revoked_delegations.add(other, self.limits.revoked_per_client) {
             self.entries.pin().insert(key_of(&other), Entry::Revoked(Arc::clone(client)));
         }
     }
 
-    fn bury(&self, client: &Arc<Client>, other: [u8; 12]) {
+    fn note_revoked(&self, client: &Arc<Client>, other: [u8; 12]) {
         if client.revoked.add(other, self.limits.revoked_per_client) {
             self.entries.pin().insert(key_of(&other), Entry::Revoked(Arc::clone(client)));
         }
