@@ -161,7 +161,7 @@ impl LocalFs {
     #[inline(never)]
     fn stat_beside(&self, copies: &AttrTable, file: &OpenFile) -> Result<Attr> {
         let stat = sys::stat::basic_of_fd(file.path()).map_err(errno::from)?;
-        copies.saw(&stat);
+        copies.invalidate_if_changed(&stat);
         self.attr_if_alive(&stat, file)
     }
 

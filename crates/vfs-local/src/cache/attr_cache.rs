@@ -28,7 +28,7 @@
 //! - Where the change attribute says whether ctime is settled ([`change_attr`](crate::cache::change_attr)), a copy says
 //!   what was so when the file system was asked. Later it would stand for a change in the same tick that the copy does not show.
 //! - Attributes do not go back: whoever asks the file system and is told something else than the copy says drops the copy
-//!   ([`AttrTable::saw`]).
+//!   ([`AttrTable::invalidate_if_changed`]).
 //! - When a file is delegated its copy is dropped, once local programs are held back: what the client keeps for the time of the
 //!   delegation is true.
 //!
@@ -225,7 +225,7 @@ impl AttrTable {
 
     /// The file system was asked: if the copy says something else, it is dropped.
     #[inline(never)]
-    pub fn saw(&self, stat: &Stat) {
+    pub fn invalidate_if_changed(&self, stat: &Stat) {
         let Some(slot) = self.slot((stat.dev, stat.ino)) else { return };
         let Some((copy, ..)) = slot.read() else { return };
         let is_of_it = (copy.stat.dev, copy.stat.ino) == (stat.dev, stat.ino);
@@ -530,10 +530,10 @@ mod tests {
         let table = AttrTable::new(64);
         assert!(fill(&table, &version(1, 1), 0));
         let same = Stat { btime: None, ..version(1, 1) };
-        table.saw(&same);
-        table.saw(&version(65, 9));
+        table.invalidate_if_changed(&same);
+        table.invalidate_if_changed(&version(65, 9));
         assert_eq!(found(&table, 1, 0), Some(version(1, 1)));
-        table.saw(&Stat { size: 9, ..same });
+        table.invalidate_if_changed(&Stat { size: 9, ..same });
         assert_eq!(found(&table, 1, 0), None);
     }
 

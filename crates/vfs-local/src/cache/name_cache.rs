@@ -71,9 +71,9 @@ impl Tag {
 
 /// Makes the keys of names in a directory, which it has hashed.
 #[derive(Clone)]
-pub struct NamesOf<'c>(FoldHasher<'c>);
+pub struct DirNameHasher<'c>(FoldHasher<'c>);
 
-impl NamesOf<'_> {
+impl DirNameHasher<'_> {
     /// The key of a name.
     pub fn tag(&self, name: &[u8]) -> Tag {
         let mut hasher = self.0.clone();
@@ -114,14 +114,14 @@ impl NameCache {
 
     /// The key of a name.
     pub fn tag(&self, dir: &Key, name: &[u8]) -> Tag {
-        self.names_of(dir).tag(name)
+        self.name_hasher(dir).tag(name)
     }
 
     /// What makes the keys of names in one directory.
-    pub fn names_of(&self, dir: &Key) -> NamesOf<'_> {
+    pub fn name_hasher(&self, dir: &Key) -> DirNameHasher<'_> {
         let mut hasher = self.hasher.build_hasher();
         dir.hash(&mut hasher);
-        NamesOf(hasher)
+        DirNameHasher(hasher)
     }
 
     /// The hint for a name.

@@ -14,7 +14,7 @@
 use crate::attr::convert;
 use crate::cache::attr_cache::{AttrTable, MaxAge};
 use crate::cache::change_attr::ctime_ns;
-use crate::cache::name_cache::{BirthHash, NameHint, NamesOf, Tag};
+use crate::cache::name_cache::{BirthHash, DirNameHasher, NameHint, Tag};
 use crate::cache::open_file::OpenFile;
 use crate::errno;
 use crate::fs::LocalFs;
@@ -62,7 +62,7 @@ pub fn readdir(
         file: &file,
         listing: listing.as_fd(),
         own: Node { fid: *dir, attr },
-        names: local.files.names().names_of(&local.key(dir)),
+        names: local.files.names().name_hasher(&local.key(dir)),
         now_s,
         nodes,
         change: args.want.has(Want::CHANGE),
@@ -127,7 +127,7 @@ struct Lister<'l> {
     listing: BorrowedFd<'l>,
     /// The directory.
     own: Node,
-    names: NamesOf<'l>,
+    names: DirNameHasher<'l>,
     now_s: u32,
     nodes: bool,
     /// Whether the change attribute is used.
