@@ -100,7 +100,7 @@ pub(crate) struct KernelTls {
 }
 
 /// What became of a session.
-pub(crate) enum TakeOver {
+pub(crate) enum TakeOverOutcome {
     /// The kernel has it.
     Kernel(KernelRecords),
     /// It goes on in this process.
@@ -142,32 +142,32 @@ impl KernelTls {
     }
 
     /// Hands a session over, if that is wanted and the kernel can.
-    pub fn take_over(&self, tcp: &TcpStream, session: Session) -> TakeOver {
+    pub fn take_over(&self, tcp: &TcpStream, session: Session) -> TakeOverOutcome {
         let ready = session.kernel_suite().is_some_and(|suite| match &*lock(&self.state) {
             KernelTlsState::Ready(suites) => suites.contains(&suite),
             KernelTlsState::Off | KernelTlsState::Unusable(_) => false,
         });
         if !ready {
-            return TakeOver::Process(session);
+            return TakeOverOutcome::Process(session);
         }
         if let Err(error) = (self.calls.attach)(tcp) {
             self.failed(&error);
-            return TakeOver::Process(session);
+            return TakeOverOutcome::Process(session);
         }
         let (session, keys) = match session.into_kernel() {
             Ok(given) => given,
-            Err(error) => return TakeOver::Lost(error.to_string()),
+            Err(error) => return TakeOverOutcome::Lost(error.to_string()),
         };
         let set = |direction, key| (self.calls.set_key)(tcp, direction, key);
         let both =
             set(Direction::Receive, &keys.receive).and_then(|()| set(Direction::Send, &keys.send));
         if let Err(error) = both {
             self.failed(&error);
-            return TakeOver::Lost(format!("the kernel did not take its keys: {error}"));
+            return TakeOverOutcome::Lost(format!("the kernel did not take its keys: {error}"));
         }
         // before Linux 6.0 received data is copied once more
         let _ = kernel_tls::expect_no_padding(tcp);
-        TakeOver::Kernel(KernelRecords::new(session))
+        TakeOverOutcome::Kernel(KernelRecords::new(session))
     }
 
     /// Hands no more sessions over, unless the error is one of this connection or will pass.

@@ -34,7 +34,7 @@ pub use forged_records::ForgedRecords;
 pub use handshake::{Handshake, HandshakeError, Progress};
 pub use kernel::{KernelSession, KeyError, TrafficKeys};
 pub use server::{Loaded, ServerTls};
-pub use session::{Opened, SealError, Session, WORN_RECORDS};
+pub use session::{Opened, SESSION_RECORDS_MAX, SealError, Session};
 
 /// The ALPN protocol (RFC 9289 §7.2).
 pub const ALPN: &[u8] = b"sunrpc";

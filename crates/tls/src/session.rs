@@ -12,7 +12,7 @@ use sys::kernel_tls::Suite;
 
 /// Records after which the session should be replaced when it is idle: half of what AES-GCM allows under one key
 /// (RFC 8446 §5.5). The Linux client does not support key updates, so it has to start a new session instead.
-pub const WORN_RECORDS: u64 = 1 << 23;
+pub const SESSION_RECORDS_MAX: u64 = 1 << 23;
 
 /// An established session.
 pub struct Session {
@@ -169,8 +169,8 @@ impl Session {
     }
 
     /// Whether the session has processed so many records that its client should start a new one.
-    pub const fn is_worn(&self) -> bool {
-        self.records >= WORN_RECORDS
+    pub const fn has_reached_record_limit(&self) -> bool {
+        self.records >= SESSION_RECORDS_MAX
     }
 
     /// The cipher suite, for display.

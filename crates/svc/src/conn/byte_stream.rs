@@ -9,7 +9,7 @@
 
 use crate::addresses::canonical;
 use crate::conn::seal::{Arrived, Seal};
-use crate::kernel_tls::{KernelTls, TakeOver};
+use crate::kernel_tls::{KernelTls, TakeOverOutcome};
 use rpc::{Peer, Transport, TransportSecurity};
 use std::io::{self, IoSlice};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -78,7 +78,7 @@ impl ByteStream {
     }
 
     /// Has the kernel take a session over, if it can.
-    pub fn take_over(&self, kernel: &KernelTls, session: Session) -> TakeOver {
+    pub fn take_over(&self, kernel: &KernelTls, session: Session) -> TakeOverOutcome {
         kernel.take_over(&self.tcp, session)
     }
 

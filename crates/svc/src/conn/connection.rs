@@ -151,8 +151,8 @@ impl Conn {
     }
 
     /// Whether so much went through its TLS session that its client should begin another.
-    pub fn is_worn(&self) -> bool {
-        self.stream.seal().is_some_and(Seal::is_worn)
+    pub fn has_reached_record_limit(&self) -> bool {
+        self.stream.seal().is_some_and(Seal::has_reached_record_limit)
     }
 
     /// Ends it from outside; its pool finds it closed and forgets it.

@@ -20,7 +20,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, TryLockError};
 use sys::kernel_tls::{self, Direction, Received, RecordType, TrafficKey};
-use tls::{KernelSession, KeyError, RECORD_PLAIN_MAX, ServerTls, WORN_RECORDS};
+use tls::{KernelSession, KeyError, RECORD_PLAIN_MAX, SESSION_RECORDS_MAX, ServerTls};
 
 /// Messages without data in a row before a connection is given up.
 const MESSAGES_MAX: u32 = 32;
@@ -220,8 +220,8 @@ impl KernelRecords {
     }
 
     /// Whether its client should begin another session.
-    pub fn is_worn(&self) -> bool {
-        self.records.load(Relaxed) >= WORN_RECORDS
+    pub fn has_reached_record_limit(&self) -> bool {
+        self.records.load(Relaxed) >= SESSION_RECORDS_MAX
     }
 
     /// Whether the client's certificate is accepted still.

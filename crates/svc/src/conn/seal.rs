@@ -143,10 +143,10 @@ impl Seal {
     }
 
     /// Whether its client should begin another session.
-    pub fn is_worn(&self) -> bool {
+    pub fn has_reached_record_limit(&self) -> bool {
         match &self.records {
-            Records::Process(state) => lock(state).session.is_worn(),
-            Records::Kernel(records) => records.is_worn(),
+            Records::Process(state) => lock(state).session.has_reached_record_limit(),
+            Records::Kernel(records) => records.has_reached_record_limit(),
         }
     }
 

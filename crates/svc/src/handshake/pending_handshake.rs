@@ -2,7 +2,7 @@
 
 use crate::conn::connection::{Conn, Rx, Tail};
 use crate::conn::seal::Seal;
-use crate::kernel_tls::{KernelTls, TakeOver};
+use crate::kernel_tls::{KernelTls, TakeOverOutcome};
 use crate::pool::worker_pool::Pool;
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -117,12 +117,12 @@ impl PendingHandshake {
         let stream = &self.rx.conn.stream;
         let taken = match early {
             [] => stream.take_over(kernel, session),
-            _ => TakeOver::Process(session),
+            _ => TakeOverOutcome::Process(session),
         };
         let seal = match taken {
-            TakeOver::Kernel(records) => Seal::of_kernel(records, suite, certificate),
-            TakeOver::Process(session) => Seal::new(session, certificate),
-            TakeOver::Lost(why) => return Outcome::Failed(self, Some(why)),
+            TakeOverOutcome::Kernel(records) => Seal::of_kernel(records, suite, certificate),
+            TakeOverOutcome::Process(session) => Seal::new(session, certificate),
+            TakeOverOutcome::Lost(why) => return Outcome::Failed(self, Some(why)),
         };
         stream.begin_seal(seal);
         self.rx.tail = Tail::of(early, None);

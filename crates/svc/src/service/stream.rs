@@ -352,7 +352,8 @@ impl StreamRound<'_> {
             },
             RoundEnd::AllAnswered | RoundEnd::Paused | RoundEnd::Detached => {
                 rx.broken |= sent == Sent::Broken;
-                rx.input_ended |= rest.is_empty() && rx.conn.is_worn() && rx.partial.is_empty();
+                rx.input_ended |=
+                    rest.is_empty() && rx.conn.has_reached_record_limit() && rx.partial.is_empty();
                 rx.tail = Tail::of(rest, self.source);
                 rx.needs_rearm |= rx.tail.is_some() || rx.input_ended;
             }
