@@ -36,7 +36,7 @@ impl Budget {
     }
 
     /// Takes `bytes`, whether they are left or not; the caller then looks at [`Budget::is_over`].
-    pub fn overdraw(&self, bytes: usize) {
+    pub fn force_take(&self, bytes: usize) {
         self.used.fetch_add(bytes, Ordering::Relaxed);
     }
 
@@ -80,7 +80,7 @@ mod tests {
         budget.give_back(4);
         assert!(budget.take(1) && !budget.take(1));
         assert!(!budget.is_over());
-        budget.overdraw(2);
+        budget.force_take(2);
         assert!(budget.is_over() && budget.used() == 5);
         budget.give_back(2);
         assert!(!budget.is_over());

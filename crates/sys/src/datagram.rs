@@ -108,7 +108,7 @@ fn new_socket_for_both() -> io::Result<OwnedFd> {
 fn bound(fd: OwnedFd, addr: SocketAddr) -> io::Result<UdpSocket> {
     rustix::net::bind(&fd, &addr)?;
     let socket = UdpSocket::from(fd);
-    crate::mmsg::tell_destinations(&socket)?;
+    crate::mmsg::enable_pktinfo(&socket)?;
     Ok(socket)
 }
 

@@ -85,7 +85,7 @@ impl Events {
     }
 
     /// Puts what was registered with `token`, if it is among them, before the others.
-    pub fn hoist(&mut self, token: u64) {
+    pub fn move_to_front(&mut self, token: u64) {
         let found = self.0.iter().position(|event| event.data.u64() == token);
         if let Some(found) = found {
             self.0.swap(0, found);
@@ -197,7 +197,7 @@ mod tests {
         epoll.add(&other, 9, Interest { readable: false, writable: true, edge: false }).unwrap();
         epoll.wait(&mut events, None).unwrap();
         for token in [9, 8] {
-            events.hoist(token);
+            events.move_to_front(token);
             assert_eq!((events.len(), events.at(0).unwrap().token), (2, token));
         }
         epoll.delete(&other).unwrap();

@@ -163,7 +163,7 @@ impl Batch {
 ///
 /// # Errors
 /// As setsockopt(2).
-pub fn tell_destinations(socket: &UdpSocket) -> io::Result<()> {
+pub fn enable_pktinfo(socket: &UdpSocket) -> io::Result<()> {
     if !socket.local_addr()?.is_ipv4() {
         tell_one(socket, libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO)?;
     }

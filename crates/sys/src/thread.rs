@@ -56,7 +56,7 @@ pub fn run_first() -> io::Result<()> {
 ///
 /// # Errors
 /// As setpriority(2).
-pub fn be_nice() -> io::Result<()> {
+pub fn lower_priority() -> io::Result<()> {
     Ok(rustix::process::setpriority_process(None, 5)?)
 }
 

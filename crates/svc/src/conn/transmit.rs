@@ -327,7 +327,7 @@ impl Conn {
             self.counters.taken_ms.store(pool.clock.now_ms(), Relaxed);
         }
         tx.queue.keep(SendPart::of(replies), gone);
-        pool.queued.overdraw(tx.queue.cost().saturating_sub(before));
+        pool.queued.force_take(tx.queue.cost().saturating_sub(before));
         stats.add(Counter::RepliesQueued, 1);
         self.note(tx);
         self.watch(tx, pool);
@@ -342,7 +342,7 @@ impl Conn {
             return;
         }
         tx.kernel_bytes = self.stream.unacknowledged_bytes();
-        queued.overdraw(tx.kernel_bytes);
+        queued.force_take(tx.kernel_bytes);
         self.note(&tx);
     }
 

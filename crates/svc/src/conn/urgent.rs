@@ -19,7 +19,7 @@ const URGENT: u8 = 2;
 
 impl UrgentMark {
     /// Whether the connection goes before others; `look` is asked at its first time.
-    pub fn goes_first(&self, look: impl FnOnce() -> bool) -> bool {
+    pub fn has_priority(&self, look: impl FnOnce() -> bool) -> bool {
         match self.0.load(Relaxed) {
             PLAIN => false,
             URGENT => true,

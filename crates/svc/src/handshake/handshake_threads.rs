@@ -129,7 +129,7 @@ impl HandshakeThreads {
     fn run(&self, number: usize, shared: &Shared) {
         let Some(thread) = self.threads.get(number) else { return };
         // a flood of handshakes must delay other handshakes more than calls
-        let _ = sys::thread::be_nice();
+        let _ = sys::thread::lower_priority();
         let mut own = ThreadState {
             handshakes: self,
             thread,

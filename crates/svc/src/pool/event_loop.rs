@@ -81,7 +81,7 @@ impl EventLoop {
 
     /// The wait is over: the inbox comes first, for the new connections in it.
     pub fn after_wait(&mut self) {
-        self.events.hoist(TOKEN_INBOX);
+        self.events.move_to_front(TOKEN_INBOX);
     }
 
     /// The buffer for the next wait.

@@ -22,7 +22,7 @@ pub(crate) fn account(sent: Sent, conn: &Conn, shared: &Shared, stats: &WorkerSt
         return sent;
     }
     if shared.queued.is_over() {
-        relieve(shared, stats);
+        end_conns_over_budget(shared, stats);
     }
     shared.watchdog.wake_for_memory();
     conn.unsent()
@@ -30,7 +30,7 @@ pub(crate) fn account(sent: Sent, conn: &Conn, shared: &Shared, stats: &WorkerSt
 
 /// Ends connections until the replies that wait fit into the budget.
 #[cold]
-pub(crate) fn relieve(shared: &Shared, stats: &WorkerStats) {
+pub(crate) fn end_conns_over_budget(shared: &Shared, stats: &WorkerStats) {
     let now_ms = shared.clock.now_ms();
     let weighed = |conn: Arc<Conn>| (weight(&conn, now_ms), conn);
     let all = shared.conns.all().into_iter().map(weighed);

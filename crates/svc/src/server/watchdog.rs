@@ -259,7 +259,7 @@ impl Watchdog<'_> {
             }
         }
         if self.shared.queued.is_over() {
-            unread::relieve(self.shared, &self.stats);
+            unread::end_conns_over_budget(self.shared, &self.stats);
         }
     }
 

@@ -406,7 +406,7 @@ impl State {
     fn adopt(&mut self, socket: UdpSocket, mode: UdpSockets) -> io::Result<()> {
         // the server before may have ended while it was out of service
         datagram::unpark(&socket)?;
-        sys::mmsg::tell_destinations(&socket)?;
+        sys::mmsg::enable_pktinfo(&socket)?;
         let addr = socket.local_addr()?;
         let binding = Binding::base(self.addresses.len());
         if datagram::is_bound_to_interface(&socket)? {

@@ -9,7 +9,7 @@ use crate::service::worker_context::{ActiveRound, WorkerContext};
 use crate::service::{datagrams, resumed, stream};
 use crate::sync::add;
 use crate::udp::received::ReceivedDatagram;
-use crate::worker::urgency::{goes_first, looks_urgent};
+use crate::worker::urgency::{has_priority, looks_urgent};
 use std::sync::Arc;
 use std::time::Duration;
 use sys::epoll::Ready;
@@ -76,7 +76,7 @@ impl Worker {
     /// Serves a connection, or queues it.
     fn serve(&mut self, rx: Box<Rx>) {
         if self.is_queueing() {
-            let urgent = goes_first(&self.ctx.pool.shared.dispatcher, &rx);
+            let urgent = has_priority(&self.ctx.pool.shared.dispatcher, &rx);
             self.ctx.pool.enqueue(Work::Conn(rx), urgent, &self.ctx.stats);
         } else {
             stream::serve(&mut self.ctx, rx);

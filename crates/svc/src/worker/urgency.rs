@@ -25,6 +25,6 @@ pub(crate) fn looks_urgent(dispatcher: &Dispatcher, rx: &Rx) -> bool {
 }
 
 /// Whether a connection that is ready goes before the others.
-pub(crate) fn goes_first(dispatcher: &Dispatcher, rx: &Rx) -> bool {
-    rx.conn.urgent.goes_first(|| looks_urgent(dispatcher, rx))
+pub(crate) fn has_priority(dispatcher: &Dispatcher, rx: &Rx) -> bool {
+    rx.conn.urgent.has_priority(|| looks_urgent(dispatcher, rx))
 }

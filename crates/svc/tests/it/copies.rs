@@ -7,7 +7,7 @@ use crate::toy::{
 use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
-use sys::testing::tcp::{connect_from, vanish};
+use sys::testing::tcp::{close_silently, connect_from};
 use telemetry::Counter;
 use testing::{Missing, is_root, skip};
 
@@ -75,7 +75,7 @@ fn a_retransmission_from_another_port_gets_the_first_reply() {
         return skip(Missing::Root, "closing a connection in silence takes CAP_NET_ADMIN");
     }
     let (toy, first) = running();
-    vanish(first.0).unwrap();
+    close_silently(first.0).unwrap();
     let mut copy = toy.client();
     copy.send(XID, ONCE_ONLY, &[]);
     std::thread::sleep(Duration::from_millis(50));
@@ -93,7 +93,7 @@ fn a_retransmission_from_the_same_port_gets_the_first_reply() {
     }
     let (toy, first) = running();
     let (from, to) = (first.0.local_addr().unwrap(), server_of(&first.0));
-    vanish(first.0).unwrap();
+    close_silently(first.0).unwrap();
     let mut copy = client_of(connect_from(from, to).unwrap());
     copy.send(XID, ONCE_ONLY, &[]);
     toy.state.go_on.store(true, SeqCst);
@@ -108,7 +108,7 @@ fn a_lost_reply_is_sent_to_the_retransmission() {
         return skip(Missing::Root, "closing a connection in silence takes CAP_NET_ADMIN");
     }
     let (toy, first) = running();
-    vanish(first.0).unwrap();
+    close_silently(first.0).unwrap();
     toy.state.go_on.store(true, SeqCst);
     until("it has run", || toy.server.conns().is_empty());
     let mut copy = toy.client();

@@ -24,7 +24,7 @@ pub fn connect_from(from: SocketAddr, to: SocketAddr) -> io::Result<TcpStream> {
 ///
 /// # Errors
 /// As setsockopt(2): it takes CAP_NET_ADMIN.
-pub fn vanish(stream: TcpStream) -> io::Result<()> {
+pub fn close_silently(stream: TcpStream) -> io::Result<()> {
     const TCP_REPAIR: libc::c_int = 19;
     let on: libc::c_int = 1;
     // SAFETY: the pointer is to one int that outlives the call, and the length is its size.

@@ -17,7 +17,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Arc, OnceLock, PoisonError};
-use sys::hand_over::{HandOver, Receive};
+use sys::send_on_drop::{Receive, SendOnDrop};
 use sys::stat::Stat;
 use vfs::FileType;
 
@@ -51,7 +51,7 @@ impl Receive<Descriptors> for ClosedBy {
 
 /// An open object.
 pub struct OpenFile {
-    fds: HandOver<Descriptors, ClosedBy>,
+    fds: SendOnDrop<Descriptors, ClosedBy>,
     /// Whether `path` is open for writing as well.
     path_writes: bool,
     ftype: FileType,
@@ -88,7 +88,7 @@ impl OpenFile {
         birth: Option<(i64, u32)>,
     ) -> Self {
         Self {
-            fds: HandOver::new(Descriptors::new(path), ClosedBy::default()),
+            fds: SendOnDrop::new(Descriptors::new(path), ClosedBy::default()),
             path_writes: false,
             ftype,
             id,

@@ -12,12 +12,12 @@ pub trait Receive<T> {
 
 /// A value, and who gets it. Reading the value costs nothing.
 #[derive(Debug)]
-pub struct HandOver<T, R: Receive<T>> {
+pub struct SendOnDrop<T, R: Receive<T>> {
     value: ManuallyDrop<T>,
     receiver: R,
 }
 
-impl<T, R: Receive<T>> HandOver<T, R> {
+impl<T, R: Receive<T>> SendOnDrop<T, R> {
     /// `receiver` gets `value` when this is dropped.
     pub const fn new(value: T, receiver: R) -> Self {
         Self { value: ManuallyDrop::new(value), receiver }
@@ -29,7 +29,7 @@ impl<T, R: Receive<T>> HandOver<T, R> {
     }
 }
 
-impl<T, R: Receive<T>> Deref for HandOver<T, R> {
+impl<T, R: Receive<T>> Deref for SendOnDrop<T, R> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -37,13 +37,13 @@ impl<T, R: Receive<T>> Deref for HandOver<T, R> {
     }
 }
 
-impl<T, R: Receive<T>> DerefMut for HandOver<T, R> {
+impl<T, R: Receive<T>> DerefMut for SendOnDrop<T, R> {
     fn deref_mut(&mut self) -> &mut T {
         &mut self.value
     }
 }
 
-impl<T, R: Receive<T>> Drop for HandOver<T, R> {
+impl<T, R: Receive<T>> Drop for SendOnDrop<T, R> {
     fn drop(&mut self) {
         // SAFETY: this is the only place that takes the value out, drop() is called once, and nothing reads the
         // field afterwards: `ManuallyDrop` does not drop it again.
@@ -54,7 +54,7 @@ impl<T, R: Receive<T>> Drop for HandOver<T, R> {
 
 #[cfg(test)]
 mod tests {
-    use super::{HandOver, Receive};
+    use super::{Receive, SendOnDrop};
     use std::cell::RefCell;
 
     struct Received(RefCell<Vec<String>>);
@@ -68,7 +68,7 @@ mod tests {
     #[test]
     fn dropped_items_are_handed_over_once() {
         let received = Received(RefCell::default());
-        let mut owner = HandOver::new("a".to_owned(), &received);
+        let mut owner = SendOnDrop::new("a".to_owned(), &received);
         owner.push('b');
         assert_eq!((owner.len(), received.0.borrow().len()), (2, 0));
         drop(owner);
