@@ -7,27 +7,65 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Names of types that readers interpret in different ways.
-const TYPES: [&str; 30] = [
-    "Above", "Alone", "Bed", "Beside", "Book", "Claimant", "Company", "Cut", "Desk", "Fate", "Kit",
-    "Loan", "Look", "Mail", "MaySleep", "Parcel", "Place", "Roster", "Seat", "Standing", "Sleep",
-    "Lodger", "Purse", "Sweeper", "Thing", "Torn", "Trouble", "Way", "What", "Wish",
+const TYPES: [&str; 37] = [
+    "Above",
+    "Adopted",
+    "Alone",
+    "Bed",
+    "Beside",
+    "Book",
+    "Claimant",
+    "Company",
+    "Cut",
+    "Desk",
+    "Fate",
+    "Kit",
+    "Loan",
+    "Look",
+    "Mail",
+    "MaySleep",
+    "OnlySealed",
+    "Parcel",
+    "Place",
+    "Places",
+    "Roster",
+    "Seat",
+    "Site",
+    "Standing",
+    "Sleep",
+    "Lodger",
+    "Purse",
+    "Sweeper",
+    "Switched",
+    "Terms",
+    "Thing",
+    "Torn",
+    "Trouble",
+    "Turn",
+    "Way",
+    "What",
+    "Wish",
 ];
 /// Names of functions, fields and constants.
-const WORDS: [&str; 11] = [
+const WORDS: [&str; 15] = [
     "UNDOES",
     "about_to_sleep",
     "be_either",
+    "be_nice",
+    "bury",
     "heed",
+    "hoist",
     "judge",
     "living",
     "pour",
     "see_out",
     "strand",
     "tell_of",
+    "vanish",
     "door",
 ];
 /// Endings of types that do not say what the type does.
-const EMPTY_ENDINGS: [&str; 5] = ["Manager", "Helper", "Helpers", "Util", "Utils"];
+const EMPTY_ENDINGS: [&str; 6] = ["Helper", "Helpers", "Keeper", "Manager", "Util", "Utils"];
 /// Findings in all Rust sources.
 pub fn check(root: &Path) -> Result<Vec<String>> {
     let mut findings = Vec::new();

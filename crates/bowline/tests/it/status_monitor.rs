@@ -201,14 +201,14 @@ fn auto_follows_rpc_statd_as_it_comes_and_goes() {
 }
 
 /// A port mapper and a status monitor on 127.0.0.1:111 that answers SM_MON so, or not at all.
-struct Unhelpful {
+struct FailingStatusMonitor {
     answer: Arc<Mutex<Option<Outcome>>>,
     asked: Arc<Mutex<Vec<String>>>,
     end: Arc<AtomicBool>,
     thread: Option<std::thread::JoinHandle<()>>,
 }
 
-impl Unhelpful {
+impl FailingStatusMonitor {
     fn new(answer: Option<Outcome>) -> Self {
         let addr = SocketAddr::from(([127, 0, 0, 1], portmap::PORT));
         let socket = UdpSocket::bind(addr).unwrap();
@@ -244,7 +244,7 @@ impl Unhelpful {
     }
 }
 
-impl Drop for Unhelpful {
+impl Drop for FailingStatusMonitor {
     fn drop(&mut self) {
         self.end.store(true, SeqCst);
         let _ = self.thread.take().unwrap().join();
@@ -254,7 +254,7 @@ impl Drop for Unhelpful {
 #[test]
 fn a_status_monitor_that_refuses_or_is_silent_costs_no_lock() {
     alone(|| {
-        let statd = Unhelpful::new(Some(Outcome::Fail));
+        let statd = FailingStatusMonitor::new(Some(Outcome::Fail));
         let args = ["--client", "127.0.0.0/8", "--listen", "127.0.0.1", "--set", "nsm=statd"];
         let server = Server::start(&args);
         let (mut one, mut two) = (Host::new(9, "one", &server), Host::new(10, "two", &server));

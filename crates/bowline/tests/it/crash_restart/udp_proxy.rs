@@ -48,22 +48,23 @@ impl UdpProxy {
             }
         });
         scope.spawn(move || {
-            let mut there = There { far, lives, random: Xorshift(seed + 50), late: Vec::new() };
+            let mut upstream =
+                Upstream { far, lives, random: Xorshift(seed + 50), late: Vec::new() };
             let (mut buffer, mut last) = (vec![0; 1 << 16], (0, Vec::new()));
             while !over.load(SeqCst) {
                 if let Ok((len, who)) = near.recv_from(&mut buffer) {
                     *client.lock().unwrap() = Some(who);
                     last = (lives.now(), buffer[..len].to_vec());
-                    there.send(&last.1);
+                    upstream.send(&last.1);
                 } else if last.0 != lives.now()
                     && lives.now().is_multiple_of(2)
                     && !last.1.is_empty()
                 {
                     // sooner than the client would
                     last.0 = lives.now();
-                    there.send(&last.1);
+                    upstream.send(&last.1);
                 }
-                there.send_late();
+                upstream.send_late();
             }
         });
         line
@@ -71,7 +72,7 @@ impl UdpProxy {
 }
 
 /// The way to the server.
-struct There<'l> {
+struct Upstream<'l> {
     far: UdpSocket,
     lives: &'l Lives,
     random: Xorshift,
@@ -79,7 +80,7 @@ struct There<'l> {
     late: Vec<(Instant, u64, Vec<u8>)>,
 }
 
-impl There<'_> {
+impl Upstream<'_> {
     fn send(&mut self, call: &[u8]) {
         let _served = self.lives.gate.read().unwrap();
         let _ = self.far.send(call);

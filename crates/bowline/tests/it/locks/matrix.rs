@@ -22,7 +22,7 @@ const ASKS: [Asks; 4] = [Asks::Test, Asks::Try, Asks::Wait, Asks::WaitThenCancel
 
 /// How A lets go. A client's process that is killed is unlocked by its kernel as one that closes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum LetsGo {
+enum ReleaseBy {
     Unlock,
     Close,
     Kill,
@@ -30,7 +30,8 @@ enum LetsGo {
     PowerOff,
 }
 
-const LETS_GO: [LetsGo; 4] = [LetsGo::Unlock, LetsGo::Close, LetsGo::Kill, LetsGo::PowerOff];
+const RELEASES: [ReleaseBy; 4] =
+    [ReleaseBy::Unlock, ReleaseBy::Close, ReleaseBy::Kill, ReleaseBy::PowerOff];
 
 /// The machine called `name` has been off.
 fn notify(shared: &Shared, name: &[u8], state: i32) {
@@ -59,12 +60,12 @@ struct Matrix<'a> {
 }
 
 impl Matrix<'_> {
-    fn let_go(&mut self, a: &mut Locker, how: LetsGo) {
+    fn release(&mut self, a: &mut Locker, how: ReleaseBy) {
         match how {
-            LetsGo::Unlock => a.unlock(),
-            LetsGo::Kill if !a.is_client() => a.end_and_begin(),
-            LetsGo::Close | LetsGo::Kill => a.close(),
-            LetsGo::PowerOff => {
+            ReleaseBy::Unlock => a.unlock(),
+            ReleaseBy::Kill if !a.is_client() => a.end_and_begin(),
+            ReleaseBy::Close | ReleaseBy::Kill => a.close(),
+            ReleaseBy::PowerOff => {
                 a.end_and_begin();
                 self.boots += 1;
                 notify(self.shared, self.name, self.boots);
@@ -77,7 +78,7 @@ impl Matrix<'_> {
         &mut self,
         (a, held): (&mut Locker, bool),
         (b, wanted): (&mut Locker, bool),
-        (asks, lets_go): (Asks, LetsGo),
+        (asks, release_by): (Asks, ReleaseBy),
         what: &str,
     ) {
         assert!(a.gets(held), "{what}: there is nobody else");
@@ -97,7 +98,7 @@ impl Matrix<'_> {
                 b.stop_waiting(wanted);
             }
         }
-        self.let_go(a, lets_go);
+        self.release(a, release_by);
         match asks {
             Asks::Wait if excluded => b.await_grant(wanted, what),
             Asks::WaitThenCancel if excluded => {
@@ -131,19 +132,19 @@ fn cells_of(shared: &Shared, number: usize, full: bool) -> usize {
     for asked in LOCK_APIS.into_iter().filter(|asked| holds.is_client() || asked.is_client()) {
         let mut b = Locker::new(asked, asker, shared, start);
         // the machine of a local program is the server's
-        let has = |lets_go: &LetsGo| holds.is_client() || *lets_go != LetsGo::PowerOff;
-        for lets_go in LETS_GO.into_iter().filter(has) {
+        let has = |release_by: &ReleaseBy| holds.is_client() || *release_by != ReleaseBy::PowerOff;
+        for release_by in RELEASES.into_iter().filter(has) {
             for (held, wanted) in [(true, true), (true, false), (false, true), (false, false)] {
-                if !full && lets_go != LetsGo::Unlock && (held, wanted) != (true, true) {
+                if !full && release_by != ReleaseBy::Unlock && (held, wanted) != (true, true) {
                     continue;
                 }
                 for asks in ASKS {
                     let what = format!(
                         "{holds:?} holds (write: {held}), {asked:?} wants (write: {wanted}), \
-                         {asks:?}, {lets_go:?}"
+                         {asks:?}, {release_by:?}"
                     );
                     let (a, b) = ((&mut a, held), (&mut b, wanted));
-                    matrix.cell(a, b, (asks, lets_go), &what);
+                    matrix.cell(a, b, (asks, release_by), &what);
                 }
             }
         }
