@@ -10,7 +10,7 @@
 # do static           build target/dist/static/bowline: no shared libraries, for containers
 # do deb              build target/bowline_*.deb of the released program, and have lintian check it
 # do test             install what the tests need and run every test, the kernel client's included
-# do check            format, lints, documentation, layers, house rules
+# do check            format, lints, documentation, layers, rules of this repository
 # do instructions     count the instructions of each hot call, and hold them against their limits;
 #                     none may be locked on a cache line that two threads share
 # do program          build the program a little optimised, serve a directory, prove it over the wire, stop

@@ -1,4 +1,4 @@
-//! The house rules of CONTRIBUTING.md that a line counter can check.
+//! The rules of CONTRIBUTING.md that a line counter can check.
 
 use anyhow::Result;
 use std::path::Path;
