@@ -59,6 +59,9 @@ pub enum ProgramPort {
     AskPortmapper,
     /// This port.
     Known(u16),
+    /// This port, at which the program has answered before. What others of the host's ports fail to answer, which may be
+    /// somebody else's, does not hold it up.
+    Answered(u16),
 }
 
 /// The destination of a call.

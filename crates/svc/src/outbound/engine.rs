@@ -190,7 +190,12 @@ impl Engine {
         let Some(job) = self.jobs.get_mut(id) else { return Ok(()) };
         let known = job.service().map(|service| self.ports.get(&service, now_ms));
         let (port, stage) = match (&job.route, known) {
-            (Route::Machine { port: ProgramPort::Known(port), .. }, _) => (*port, Stage::Call),
+            (
+                Route::Machine {
+                    port: ProgramPort::Known(port) | ProgramPort::Answered(port), ..
+                },
+                _,
+            ) => (*port, Stage::Call),
             (_, Some(Some(port))) => (port, Stage::Call),
             (_, _) => (self.config.portmapper_port, Stage::Lookup(LookupVersion::V4)),
         };

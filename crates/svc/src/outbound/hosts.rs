@@ -9,7 +9,8 @@ use rpc::CallFailure;
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
 
-/// A machine: its address, with the interface of a link-local one, and port 0.
+/// A machine: its address, with the interface of a link-local one, and port 0; or a port of it that has answered, whose calls
+/// are not held up by what is not answered elsewhere.
 pub(super) type HostKey = SocketAddr;
 
 /// One machine.
@@ -229,6 +230,20 @@ mod tests {
         (1..=4).for_each(|call| assert_eq!(hosts.wait(key, call, &limits), None));
         assert_eq!(hosts.wait(key, 5, &limits), Some(1));
         assert_eq!(hosts.totals(), (4, 0));
+    }
+
+    #[test]
+    fn a_port_that_has_answered_is_not_held_up_by_the_others() {
+        let (mut hosts, limits) = (Hosts::default(), limits());
+        let (host, port) = ("10.0.0.1:0".parse().unwrap(), "10.0.0.1:700".parse().unwrap());
+        hosts.wait(host, 1, &limits);
+        assert_eq!(hosts.next(host, 0, &limits), Next::Call(1));
+        hosts.failed(host, CallFailure::ConnectionRefused, 0, &limits);
+        hosts.ended(host);
+        hosts.wait(host, 2, &limits);
+        hosts.wait(port, 3, &limits);
+        assert_eq!(hosts.next(host, 0, &limits), Next::At(1000));
+        assert_eq!(hosts.next(port, 0, &limits), Next::Call(3));
     }
 
     #[test]

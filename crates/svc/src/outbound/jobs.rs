@@ -85,9 +85,10 @@ impl Job {
         })
     }
 
-    /// The machine that it goes to; `None` for one over a client's connection.
+    /// The machine that it goes to, or the port of it that counts as one; `None` for one over a client's connection.
     pub const fn host(&self) -> Option<HostKey> {
         match &self.route {
+            Route::Machine { to, port: ProgramPort::Answered(port), .. } => Some(to.at(*port)),
             Route::Machine { to, .. } => Some(to.at(0)),
             Route::Conn { .. } => None,
         }
