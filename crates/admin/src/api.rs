@@ -390,6 +390,9 @@ pub struct ClientRow {
     /// Its clients of version 4 whose lease is over: what they have is kept until somebody else wants it.
     #[serde(default)]
     pub courtesy: u64,
+    /// Whether the callback addresses of its clients of version 4.0 answer: up, down, untried.
+    #[serde(default)]
+    pub callback: Vec<String>,
     /// Calls, MNT included, that were refused since the start, because of the client, its port, its flavour or
     /// the path.
     #[serde(default)]

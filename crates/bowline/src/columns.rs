@@ -216,7 +216,7 @@ pub const EXPORTS: [Column; 10] = [
 ];
 
 /// `bowline clients`.
-pub const CLIENTS: [Column; 11] = [
+pub const CLIENTS: [Column; 12] = [
     left("CLIENT", "Address of the client"),
     right(
         "CONNS",
@@ -237,6 +237,11 @@ pub const CLIENTS: [Column; 11] = [
          each takes away what the other has",
     ),
     right("OPENS", "Files that it has open over version 4"),
+    left(
+        "CALLBACK",
+        "Whether the address answers at which its client of version 4.0 wants to be called back: up, down, or untried; it \
+         gets delegations when it is up",
+    ),
     left(
         "IDENTITY",
         "Kerberos principals that have contexts from there, and names in the certificates of its connections",
@@ -390,7 +395,7 @@ pub const LOCKS: [Column; 7] = [
 ];
 
 /// `bowline sessions`.
-pub const SESSIONS: [Column; 11] = [
+pub const SESSIONS: [Column; 12] = [
     left(
         "CLIENT",
         "The client: the address that it made itself known from, and what it calls itself",
@@ -410,6 +415,11 @@ pub const SESSIONS: [Column; 11] = [
     right(
         "OWNERS",
         "Open owners and lock owners of a client of version 4.0, each of which has one request in flight at most",
+    ),
+    left(
+        "CALLBACK",
+        "Whether callbacks reach the client, over its sessions or, in version 4.0, at its address: up, down, or untried; it \
+         gets delegations when it is up",
     ),
 ];
 

@@ -115,6 +115,7 @@ pub fn clients(to: &TableTarget) -> anyhow::Result<ExitCode> {
                 &row.mounts.join(" "),
                 &sessions(row),
                 &row.opens.to_string(),
+                &row.callback.join(" "),
                 &identities(row),
                 &refusals(row.refused, row.last_refusal.as_ref()),
             ]);

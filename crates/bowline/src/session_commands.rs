@@ -28,6 +28,7 @@ pub fn sessions(to: &TableTarget) -> anyhow::Result<ExitCode> {
                 &admin::bytes(row.response_bytes),
                 &row.opens.to_string(),
                 &row.owners.to_string(),
+                &row.callback,
             ]);
         }
         table.to_string()

@@ -107,6 +107,9 @@ pub struct SessionRow {
     /// Open owners and lock owners of a client of version 4.0, each of which has one request in flight at most.
     #[serde(default)]
     pub owners: u64,
+    /// Whether callbacks reach the client: `up`, `down` or, in version 4.0 before CB_NULL was answered, `untried`.
+    #[serde(default)]
+    pub callback: String,
 }
 
 /// A file that a client has open over NFS version 4.

@@ -122,6 +122,9 @@ pub fn clients(
         row.sessions += count.sessions;
         row.opens += count.opens;
         row.courtesy += u64::from(count.courtesy);
+        if let Some(callback) = count.callback {
+            add_new(&mut row.callback, callback.to_owned());
+        }
     }
     for (client, count, last) in refused {
         let row = rows.of(client);

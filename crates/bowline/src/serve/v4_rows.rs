@@ -3,7 +3,7 @@
 use super::lock_rows::{hex, share_text, text};
 use admin::api::{CopyRow, DelegationRow, OpenRow, SessionRow};
 use nfs::{CopyView, DelegationView, Nfs, OpenView};
-use state::v4::{ClientRow, ClientState, DelegationKind};
+use state::v4::{CallbackPath, ClientRow, ClientState, DelegationKind};
 use std::collections::HashMap;
 use std::net::IpAddr;
 
@@ -18,6 +18,8 @@ pub struct V4Counts {
     pub opens: u64,
     /// Its lease is over.
     pub courtesy: bool,
+    /// Whether its callback address answers, if it is a client of version 4.0.
+    pub callback: Option<&'static str>,
 }
 
 /// What each client has.
@@ -29,8 +31,17 @@ pub fn counts(nfs: &Nfs) -> Vec<V4Counts> {
         sessions: row.sessions as u64,
         opens: row.opens as u64,
         courtesy: row.state == ClientState::Courtesy,
+        callback: row.callback.map(callback_text),
     };
     confirmed.map(count).collect()
+}
+
+const fn callback_text(path: CallbackPath) -> &'static str {
+    match path {
+        CallbackPath::Unknown => "untried",
+        CallbackPath::Up => "up",
+        CallbackPath::Down => "down",
+    }
 }
 
 fn clients(nfs: &Nfs) -> HashMap<u64, ClientRow> {
@@ -57,6 +68,7 @@ fn session_row(client: &ClientRow) -> SessionRow {
         response_bytes: 0,
         opens: client.opens as u64,
         owners: client.owners as u64,
+        callback: client.callback.map_or("", callback_text).to_owned(),
     }
 }
 
@@ -74,6 +86,7 @@ pub fn sessions(nfs: &Nfs) -> Vec<SessionRow> {
             slots_running: session.slots_running.into(),
             request_bytes: session.request_bytes.into(),
             response_bytes: session.response_bytes.into(),
+            callback: if session.callbacks { "up" } else { "down" }.to_owned(),
             ..session_row(client)
         })
     };

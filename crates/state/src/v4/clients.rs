@@ -207,6 +207,7 @@ impl Clients {
                 delegations: record.client.delegation_count(),
                 owners: record.client.owners().map_or(0, Owners::count),
                 minor0: record.client.is_minor0(),
+                callback: record.minor0.as_ref().map(|names| names.callback.path()),
             }
         };
         self.records.values().map(row).collect()

@@ -1,5 +1,6 @@
 //! What an operator sees of a client, a session and an open.
 
+use super::minor0::CallbackPath;
 use super::stateid::SessionId;
 use crate::key::FileKey;
 use crate::share::ShareMode;
@@ -39,6 +40,8 @@ pub struct ClientRow {
     pub owners: usize,
     /// Whether it is a client of version 4.0, which has no sessions.
     pub minor0: bool,
+    /// Whether its callback address answers, if it is one.
+    pub callback: Option<CallbackPath>,
 }
 
 /// A session.
@@ -58,6 +61,8 @@ pub struct SessionRow {
     pub slots_used: u32,
     /// Slots whose request runs now.
     pub slots_running: u32,
+    /// Whether callbacks reach the client.
+    pub callbacks: bool,
 }
 
 /// An open.

@@ -306,6 +306,7 @@ impl Session {
             response_bytes: self.limits.response_bytes,
             slots_used: number(count(Slot::was_used)),
             slots_running: number(count(Slot::is_running)),
+            callbacks: self.has_callbacks(),
         }
     }
 
