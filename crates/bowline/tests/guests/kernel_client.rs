@@ -354,6 +354,13 @@ fn write_delegations_of_a_client() {
     guests(2, kind, "write_delegations", "vers=4.2|acregmin=0,acdirmin=0", 240);
 }
 
+/// A client of version 4.0, which is called back at its own address.
+#[test]
+fn delegations_of_a_client_of_version_4_0() {
+    let kind = "ext4 --set versions=2,3,4.0 --set delegations=write --set lease=20 --set grace=5";
+    guest(kind, "minor0_delegations", "vers=4.0", 240);
+}
+
 /// Fewer calls of a compiler that reads the same headers again. `LOCK_WORKS` for other programs.
 #[test]
 fn what_delegations_save() {
