@@ -11,7 +11,7 @@
 use crate::Nfs;
 use crate::file_key::file_key;
 use crate::object::Object;
-use crate::v4::callback::{CallbackAnswer, HolderAttrs, Operation, Recipient};
+use crate::v4::callback::{CallbackAnswer, HolderAttrs, Operation};
 use crate::verbs;
 use rpc::Blocking;
 use state::v4::{FileTime, Holder};
@@ -169,12 +169,11 @@ impl Nfs {
     fn ask_holder(&self, blocking: &dyn Blocking, holder: &Holder) -> Option<HolderAttrs> {
         let keeps_times = holder.granted().times.is_some();
         self.delegations.ask(blocking, |done| {
-            let to = Recipient::Client(holder.client_id());
             let operation = Operation::Getattr { handle: holder.handle().into(), keeps_times };
             let done = move |answer: Result<CallbackAnswer<'_>, _>| {
                 done(answer.ok().and_then(|answer| HolderAttrs::of(&answer, keeps_times)));
             };
-            self.v4.callbacks.call(to, operation, Box::new(done));
+            self.v4.call_client(holder.client_id(), operation, Box::new(done));
         })
     }
 }

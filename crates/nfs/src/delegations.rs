@@ -11,7 +11,7 @@ use crate::delegation_progress::DelegationCounts;
 use crate::file_key::{export_of, file_key};
 use crate::object::Object;
 use crate::v4::Ended;
-use crate::v4::callback::{CallbackAnswer, Operation, Recipient};
+use crate::v4::callback::{CallbackAnswer, Operation};
 use export::{ClientAccess, Delegate, Requester};
 use rpc::{Blocking, TransportSecurity};
 use state::v4::{DelegationConflict, DelegationKind, DelegationRow, Recall};
@@ -251,7 +251,7 @@ impl Nfs {
             self.delegations.note_recall();
             let operation =
                 Operation::Recall { stateid: recall.stateid(), handle: recall.handle().into() };
-            let (to, recall) = (Recipient::Client(recall.client_id()), recall.clone());
+            let (client, recall) = (recall.client_id(), recall.clone());
             let done = Box::new(move |answer: Result<CallbackAnswer<'_>, _>| {
                 // one that the client does not know yet was granted by a reply that it has not read
                 if answer.is_ok_and(|answer| answer.status == 0) {
@@ -260,7 +260,7 @@ impl Nfs {
                 recall.again_at(again);
                 wake();
             });
-            self.v4.callbacks.call(to, operation, done);
+            self.v4.call_client(client, operation, done);
         }
         if !recalls.is_empty() {
             self.delegations.wake();
@@ -300,16 +300,16 @@ impl Nfs {
     }
 
     /// If there is little room for others, asks the clients that have most to return the half that they use least. Those
-    /// that do not are left alone: there are just no more for anybody.
+    /// that do not, and those of version 4.0, which has no such callback, are left alone: there are just no more for anybody.
     fn ask_for_unused(&self) {
         if !self.delegations.asks_now(self.clock.now()) {
             return;
         }
         for (client, held) in self.v4.state.largest_holders() {
             let keep = u32::try_from(held / 2).unwrap_or(u32::MAX);
-            let to = Recipient::Client(client);
             let writing = self.v4.state.any_write_delegations();
-            self.v4.callbacks.call(to, Operation::RecallAny { keep, writing }, Box::new(|_| ()));
+            let operation = Operation::RecallAny { keep, writing };
+            self.v4.call_client(client, operation, Box::new(|_| ()));
         }
     }
 

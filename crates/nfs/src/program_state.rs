@@ -9,7 +9,6 @@ use crate::store::{Store, Volatile};
 use crate::v2;
 use crate::v4::V4;
 use export::Exports;
-use rpc::Outbound;
 use state::State;
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -35,8 +34,6 @@ pub struct Nfs {
     pub audit: Audit,
     /// Who takes and gives back byte-range locks for version 4.
     lock_manager: OnceLock<Weak<dyn ByteRangeLocks>>,
-    /// Who calls clients of version 4.0 back.
-    outbound: OnceLock<Arc<dyn Outbound>>,
 }
 
 impl Nfs {
@@ -55,7 +52,6 @@ impl Nfs {
             store: Arc::new(Volatile),
             audit: Audit::default(),
             lock_manager: OnceLock::new(),
-            outbound: OnceLock::new(),
         }
     }
 
@@ -73,16 +69,6 @@ impl Nfs {
     #[must_use]
     pub fn with_store(self, store: Arc<dyn Store>) -> Self {
         Self { store, ..self }
-    }
-
-    /// Has clients of version 4.0 called back by `calls`; the first one stays.
-    pub fn set_outbound(&self, calls: Arc<dyn Outbound>) {
-        let _first = self.outbound.set(calls);
-    }
-
-    /// Who calls clients of version 4.0 back, if there is anybody.
-    pub fn outbound(&self) -> Option<&Arc<dyn Outbound>> {
-        self.outbound.get()
     }
 
     /// The same with this state of version 4.

@@ -39,7 +39,7 @@ use nfs::nlm::Nlm;
 use nfs::nsm::{Nsm, NsmMode, Reboots};
 use nfs::portmap::Portmap;
 use nfs::{Nfs, NfsSettings, Store};
-use rpc::{DispatchSettings, Dispatcher, Outbound, Program, Replies, VersionFilter};
+use rpc::{DispatchSettings, Dispatcher, Program, Replies, VersionFilter};
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -348,7 +348,6 @@ impl Programs {
             .with_store(store);
         let nfs = Arc::new(nfs);
         name_conflicts::log(&nfs);
-        nfs.set_outbound(Arc::clone(outbound) as Arc<dyn Outbound>);
         nfs.settings.set_versions(&config.values.versions);
         nfs.settings.set_delegations(config.values.delegations);
         nfs.settings.set_copy(config.values.copy);

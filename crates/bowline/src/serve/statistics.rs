@@ -419,6 +419,7 @@ mod tests {
             sessions: 1,
             opens: 2,
             courtesy: true,
+            callback: Some("up"),
         }; 2];
         let here: std::net::IpAddr = "192.0.2.7".parse().unwrap();
         let identities = super::Identities {
@@ -433,6 +434,7 @@ mod tests {
         assert_eq!(rows[3].same_name, ["10.0.0.3"]);
         assert_eq!(rows[2].same_name, ["192.0.2.7"]);
         assert_eq!((rows[2].sessions, rows[2].opens), (2, 4), "two clients of one address");
+        assert_eq!(rows[2].callback, ["up"], "once for both");
         assert_eq!((rows[1].address.as_str(), rows[1].refused), ("10.0.0.2", 3));
         assert_eq!((rows[0].connections, rows[0].mounts.as_slice()), (0, &["/a".to_owned()][..]));
     }

@@ -273,7 +273,7 @@ settings! {
         default: Delegate::Read,
         default_text: None,
         apply: Some(|parts, delegate, _| { parts.nfs.set_delegations(*delegate); Ok(Vec::new()) }),
-        help: "whether NFSv4.1 clients get delegations, which let them use cached files without revalidation, unless the export says otherwise",
+        help: "whether clients of version 4 get delegations, which let them use cached files without revalidation, unless the export says otherwise",
         manual: "With read, a client that opens a file for reading opens it again and reads it from its cache without \
                  asking, until somebody wants to change it. Who writes to it waits until the client has returned it, \
                  for up to 40 seconds if the client does not answer, then it is taken from the client: other clients, \
@@ -294,6 +294,9 @@ settings! {
                  which is asked for them; if it does not answer within a tenth of a second it must return the delegation. \
                  A program on this machine that only asks for attributes does not wait, and sees what the \
                  client has sent. Clients of version 4.2 that ask for it keep the times of such a file themselves, and set them at the end. What a client has not sent when it is switched off, or when its delegation is taken from it, is lost. \
+                 Clients of version 4.0 get them once the address has answered at which they want to be called back; it must \
+                 be the one that they call from, and a firewall must let the server connect to it. Those that use Kerberos or \
+                 TLS get none: callbacks to an address are made without. \
                  off recalls those that were granted, read those for writing.",
     }
     copy: CopyMode {

@@ -67,6 +67,7 @@ pub fn sample(at_ms: u64, calls: u64) -> Sample {
             sessions: 0,
             opens: 0,
             courtesy: 0,
+            callback: Vec::new(),
             refused: 0,
             last_refusal: None,
             principals: Vec::new(),

@@ -20,6 +20,7 @@ use crate::object::Caller;
 use proto::nfs4::{CompoundHead, Nfsstat4, OPS_MAX, op, op_info};
 use rpc::{Call, Fault, OperationCounter, Plan, Transport};
 use state::v4::Principal;
+use std::cell::Cell;
 use vfs::Status;
 use xdr::{Mark, Reader, Writer};
 
@@ -157,6 +158,7 @@ fn answer(nfs: &Nfs, call: &mut Call<'_>, received: &Received<'_>, reply: &mut W
             saved: None,
             running: None,
             opener: None,
+            named_client: Cell::new(None),
             replay: None,
             position: 0,
             count: head.count,

@@ -13,11 +13,15 @@
 //!
 //! A client that wants to gets no open where it gets a delegation (RFC 9754 §4), which then stands for the open.
 //!
+//! A client of version 4.0 gets delegations as those of later versions do, once its callback address answers; there its
+//! stateids say who it is ([`minor0`]).
+//!
 //! Nothing is reserved for what a holder has not sent (`space_limit`): it sends everything when a program closes the file, which
 //! then hears of a full disk, and whose data others find.
 
 use super::frame::{Frame, file_key, stateid_of, wire_stateid};
 use super::lookup;
+use super::minor0;
 use super::settable_attrs::HeldTimes;
 use super::stateids::opened_for;
 use super::status::Failed;
@@ -28,7 +32,7 @@ use export::Delegate;
 use proto::nfs4::{Bitmap4, Nfsstat4, OpenClaim4, Stateid4, attr as a, op, share};
 use state::v4::{
     DelegatedTimes, DelegationConflict, DelegationKind, DelegationRequest, GrantedAttrs,
-    NotDelegated, Stateid, StateidAccess, StateidError,
+    NamedDelegation, NotDelegated, Session, Stateid, StateidAccess, StateidError,
 };
 use state::{FileKey, ShareBits, ShareMode};
 use std::any::Any;
@@ -161,7 +165,7 @@ fn reclaim(
     mode: ShareMode,
 ) -> Result<Stateid, NotDelegated> {
     let resource = |_| NotDelegated::Resource;
-    let (nfs, session) = (frame.nfs, frame.session().map_err(resource)?);
+    let (nfs, client) = (frame.nfs, frame.client().map_err(resource)?);
     let (object, key) = (frame.object().map_err(resource)?, frame.file_key().map_err(resource)?);
     let handle = object.seal(&object.fid);
     let request = DelegationRequest {
@@ -171,7 +175,7 @@ fn reclaim(
         opened: opened_as(frame, mode),
         attrs: GrantedAttrs::default(),
     };
-    let stateid = nfs.v4.state.reclaim_delegation(frame.now, session, &request)?;
+    let stateid = nfs.v4.state.reclaim_delegation(frame.now, client, &request)?;
     nfs.delegations.note_granted();
     // the lock timer looks after it until it is returned
     nfs.delegations.wake();
@@ -207,27 +211,27 @@ pub(super) fn recall_own(frame: &Frame<'_>, mode: ShareMode) -> Result<(), Faile
     Ok(())
 }
 
-/// Gives the session's client a delegation of the current file.
+/// Gives the client a delegation of the current file.
 fn grant(
     frame: &Frame<'_>,
     (kind, keeps_times): (DelegationKind, bool),
     opened: &OpenedBy<'_>,
 ) -> Result<Granted, NotDelegated> {
     let resource = |_| NotDelegated::Resource;
-    let (nfs, session) = (frame.nfs, frame.session().map_err(resource)?);
+    let (nfs, client) = (frame.nfs, frame.client().map_err(resource)?);
     let object = frame.object().map_err(resource)?;
     let given = object.delegations().unwrap_or_else(|| nfs.settings.delegations());
     let is_given = match kind {
         DelegationKind::Read => given != Delegate::Off,
         DelegationKind::Write => given == Delegate::Write,
     };
-    if !is_given || !session.has_callbacks() {
+    if !is_given || !has_callbacks(frame) {
         return Err(NotDelegated::Resource);
     }
     let key = frame.file_key().map_err(resource)?;
     let state = &frame.v4().state;
     let disturbed = Arc::new(AtomicBool::new(false));
-    let guard = match state.may_delegate(frame.now, session, kind, &key)? {
+    let guard = match state.may_delegate(frame.now, client, kind, &key)? {
         true => Some(hold_back(frame, object, (kind, key), &disturbed)?),
         false => None,
     };
@@ -245,7 +249,7 @@ fn grant(
             .as_ref()
             .map_or_else(GrantedAttrs::default, |attr| granted_attrs(attr, keeps_times)),
     };
-    let stateid = state.delegate(frame.now, session, &request, guard)?;
+    let stateid = state.delegate(frame.now, client, &request, guard)?;
     // whoever locks the file from now on has delegations recalled first; of what a local program did to the name before
     // the file was watched nobody tells, and the client would go on by that name
     let is_locked = nfs.lock_manager().is_some_and(|locks| locks.is_locked(&key));
@@ -253,8 +257,8 @@ fn grant(
     let is_gone =
         found.is_some_and(|found| found.map_or(true, |found| found.node.fid != object.fid));
     if is_locked || is_gone {
-        let client = session.client_id();
-        let _ended = state.return_delegation(frame.reading, frame.now, client, (stateid, &key));
+        let held = (stateid, &key);
+        let _ended = state.return_delegation(frame.reading, frame.now, client.id(), held);
         return Err(NotDelegated::Contention);
     }
     nfs.delegations.note_granted();
@@ -266,6 +270,28 @@ fn grant(
         nfs.disturb(key);
     }
     Ok(Granted { kind, stateid, recalled: false, keeps_times, attr })
+}
+
+/// Whether the client can be told to return a delegation.
+fn has_callbacks(frame: &Frame<'_>) -> bool {
+    match &frame.opener {
+        Some(ticket) => minor0::has_callbacks(frame, ticket),
+        None => frame.session().is_ok_and(Session::has_callbacks),
+    }
+}
+
+/// The delegation of this file that a client's stateid names, and the client.
+fn named(
+    frame: &Frame<'_>,
+    stateid: Stateid4,
+    file: &FileKey,
+) -> Result<(u64, NamedDelegation), Failed> {
+    let stateid = stateid_of(frame.named_stateid(stateid)?);
+    if frame.minor == 0 {
+        return Ok(minor0::delegation_of(frame, stateid, file)?);
+    }
+    let client = frame.session()?.client_id();
+    Ok((client, frame.reading.check_delegation(client, stateid, Some(file))?))
 }
 
 fn granted_attrs(attr: &Attr, keeps_times: bool) -> GrantedAttrs {
@@ -316,10 +342,10 @@ pub(super) fn check_claim(
     file: &Object<'_>,
 ) -> Result<(), Failed> {
     let key = file_key(file.export().id.0, &file.fid).ok_or(Nfsstat4::ServerFault)?;
-    let client = frame.session()?.client_id();
-    let stateid = stateid_of(frame.named_stateid(stateid)?);
-    frame.reading.check_delegation(client, stateid, Some(&key))?;
-    Ok(())
+    // in version 4.0 the owner in the arguments says who opens it
+    let opens = frame.client_id();
+    let (client, _held) = named(frame, stateid, &key)?;
+    if Some(client) == opens { Ok(()) } else { Err(Nfsstat4::BadStateid.into()) }
 }
 
 /// The same of a name (CLAIM_DELEGATE_CUR).
@@ -342,8 +368,7 @@ pub(super) fn right(
     file: &FileKey,
     access: ShareBits,
 ) -> Result<Right, Failed> {
-    let client = frame.session()?.client_id();
-    let held = frame.reading.check_delegation(client, stateid_of(stateid), Some(file))?;
+    let (_, held) = named(frame, stateid, file)?;
     if held.kind == DelegationKind::Read && access != ShareBits::READ {
         return Err(StateidError::OpenMode.into());
     }
@@ -380,9 +405,7 @@ pub(super) fn times_to_set(
     stateid: Stateid4,
     asked: &HeldTimes,
 ) -> Result<(SetTime, SetTime), Failed> {
-    let stateid = stateid_of(frame.named_stateid(stateid)?);
-    let (file, client) = (frame.file_key()?, frame.session()?.client_id());
-    let held = frame.reading.check_delegation(client, stateid, Some(&file))?;
+    let (_, held) = named(frame, stateid, &frame.file_key()?)?;
     let granted = held.times.ok_or(Nfsstat4::BadStateid)?;
     let now = wall_clock();
     let later = |time: Option<Time>, granted| {
@@ -420,10 +443,8 @@ pub(super) fn check_not_lost(frame: &Frame<'_>, rest: &[u8]) -> Result<(), Faile
 
 #[cold]
 fn check_held(frame: &Frame<'_>, rest: &mut Reader<'_>) -> Result<(), Failed> {
-    let stateid = stateid_of(frame.named_stateid(rest.get()?)?);
-    let (file, client) = (frame.file_key()?, frame.session()?.client_id());
-    let held = frame.reading.check_delegation(client, stateid, Some(&file));
-    held.map(drop).map_err(|_| Nfsstat4::Access.into())
+    let (stateid, file) = (rest.get()?, frame.file_key()?);
+    named(frame, stateid, &file).map(drop).map_err(|_| Nfsstat4::Access.into())
 }
 
 pub(super) fn delegreturn<'f>(
@@ -433,8 +454,8 @@ pub(super) fn delegreturn<'f>(
 ) -> Result<(), Failed> {
     let stateid: Stateid4 = args.get()?;
     let file = frame.file_key()?;
+    let (client, _held) = named(frame, stateid, &file)?;
     let stateid = stateid_of(frame.named_stateid(stateid)?);
-    let client = frame.session()?.client_id();
     let state = &frame.v4().state;
     let now = frame.nfs.clock.now();
     let recalled = state.return_delegation(frame.reading, now, client, (stateid, &file))?;

@@ -12,6 +12,7 @@ use rpc::{Copied, Credential};
 use siphasher::sip::SipHasher13;
 use state::v4::{MachineCredential, OwnerTicket, Principal, Reading, Session, SlotTicket, Stateid};
 use state::{FileKey, Now};
+use std::cell::Cell;
 use std::hash::Hasher;
 use vfs::{Attr, Want};
 use xdr::Writer;
@@ -65,6 +66,8 @@ pub(super) struct Frame<'f> {
     pub running: Option<Running<'f>>,
     /// The open owner whose OPEN runs, in version 4.0.
     pub opener: Option<OwnerTicket>,
+    /// The client of version 4.0 that an operation has named, by its id or a stateid.
+    pub named_client: Cell<Option<u64>>,
     /// The reply to send instead of what was written: this request has run before.
     pub replay: Option<Vec<u8>>,
     /// The place of the operation that runs, and how many there are.
@@ -163,9 +166,20 @@ impl<'f> Frame<'f> {
         (self.is_signed() && self.client_principal() == principal).then_some(machine)
     }
 
-    /// The session's client, if there is a session.
+    /// The session's client, or in version 4.0 the one that an operation of the COMPOUND has named, if one has.
     pub fn client_id(&self) -> Option<u64> {
-        self.running.as_ref().map(|running| running.session.client_id())
+        match &self.running {
+            Some(running) => Some(running.session.client_id()),
+            None => self.named_client.get(),
+        }
+    }
+
+    /// The client, of whatever version, that asks for state.
+    pub fn client(&self) -> Result<state::v4::Requester<'_>, Failed> {
+        match &self.opener {
+            Some(ticket) => Ok(ticket.requester()),
+            None => Ok(self.session()?.requester()),
+        }
     }
 
     /// The stateid that an argument names: the current one, if it says so (RFC 8881 §8.2.3), of which there is none in version

@@ -1,6 +1,6 @@
 //! What version 4 keeps between calls, and the source of random numbers.
 
-use super::callback::{Callbacks, Operation, Recipient};
+use super::callback::{Callbacks, Done, Operation, Recipient};
 use super::copies::Copies;
 use state::v4::{NameConflict, Session, SessionId, V4Limits, V4State};
 use std::hash::{BuildHasher, RandomState};
@@ -60,6 +60,14 @@ impl V4 {
                 // one that is lost is told with the next request as well
                 self.callbacks.call(to, operation, Box::new(|_| {}));
             }
+        }
+    }
+
+    /// Calls a client back, by its sessions or at its address; `done` is called with the answer. No thread waits for it.
+    pub fn call_client(&self, client: u64, operation: Operation, done: Done) {
+        match self.state.callback_of(client) {
+            Some(to) => self.callbacks.by_address.call((client, to), operation, done),
+            None => self.callbacks.call(Recipient::Client(client), operation, done),
         }
     }
 

@@ -3,6 +3,7 @@
 use super::acl::{self, PosixAcls};
 use super::delegation;
 use super::frame::Frame;
+use super::minor0;
 use super::settable_attrs;
 use super::stateids::{self, DataAccess};
 use super::status::Failed;
@@ -20,6 +21,9 @@ pub(super) fn setattr<'f>(
     reply: &mut Writer,
 ) -> Result<(), Failed> {
     let SetattrArgs { stateid, attrs } = args.get()?;
+    if frame.minor == 0 {
+        minor0::note_client(frame, stateid);
+    }
     let object = frame.object()?;
     frame.nfs.before_change(object, &object.fid, frame.client_id())?;
     let wanted = settable_attrs::parse(frame, &attrs)?.of_existing()?;

@@ -22,8 +22,8 @@ use super::delegation_entry::{
 use super::file_opens::FileOpens;
 use super::granted_attrs::DelegatedTimes;
 use super::open_entry::{Guard, Open, intersects};
+use super::requester::Requester;
 use super::server::{Entry, Reading, V4State};
-use super::session::Session;
 use super::stateid::{Stateid, StateidError, check_version, key_of};
 use super::stateid_access::StateidAccess;
 use crate::acquire::acquire;
@@ -64,6 +64,12 @@ pub struct NamedDelegation {
     pub opened: StateidAccess,
     /// The times when it was granted, if the client keeps them itself.
     pub times: Option<DelegatedTimes>,
+}
+
+impl NamedDelegation {
+    pub(super) const fn of(found: &Delegation) -> Self {
+        Self { kind: found.kind, opened: found.opened, times: found.attrs.times }
+    }
 }
 
 /// A delegation, for the operator.
@@ -110,7 +116,7 @@ fn excludes(one: DelegationKind, other: DelegationKind) -> bool {
 }
 
 impl Reading<'_> {
-    fn delegation(&self, other: &[u8; 12]) -> Option<&Arc<Delegation>> {
+    pub(super) fn delegation(&self, other: &[u8; 12]) -> Option<&Arc<Delegation>> {
         match self.entry(other)? {
             Entry::Delegation(delegation) => Some(delegation),
             Entry::Session(_) | Entry::Open(_) | Entry::Lock(_) | Entry::Revoked(_) => None,
@@ -140,11 +146,7 @@ impl Reading<'_> {
         let found = self.find(client_id, stateid)?;
         match file {
             Some(file) if found.file != *file => Err(StateidError::Bad),
-            _ => Ok(NamedDelegation {
-                kind: found.kind,
-                opened: found.opened,
-                times: found.attrs.times,
-            }),
+            _ => Ok(NamedDelegation::of(found)),
         }
     }
 }
@@ -190,23 +192,23 @@ impl V4State {
     pub fn may_delegate(
         &self,
         now: Now,
-        session: &Session,
+        requester: Requester<'_>,
         kind: DelegationKind,
         file: &FileKey,
     ) -> Result<bool, NotDelegated> {
         let hashed = self.files.hashed(file);
         let files = acquire(self.files.shard(&hashed).ok_or(NotDelegated::Resource)?);
-        check_opens(session, kind, files.get(&hashed))?;
+        check_opens(requester.client(), kind, files.get(&hashed))?;
         let delegated = acquire(self.delegations.shard(file).ok_or(NotDelegated::Resource)?);
         let delegated = delegated.get(file);
-        self.check_room(now, session, (kind, file), delegated)?;
+        self.check_room(now, requester.client(), (kind, file), delegated)?;
         Ok(delegated.is_none())
     }
 
     fn check_room(
         &self,
         now: Now,
-        session: &Session,
+        client: &Client,
         (kind, file): (DelegationKind, &FileKey),
         delegated: Option<&DelegatedFile>,
     ) -> Result<(), NotDelegated> {
@@ -219,7 +221,7 @@ impl V4State {
             return Err(NotDelegated::Contention);
         }
         // the client has it already
-        if delegations.iter().any(|other| other.client.id == session.client.id) {
+        if delegations.iter().any(|other| other.client.id == client.id) {
             return Err(NotDelegated::Resource);
         }
         if delegations.iter().any(|other| excludes(kind, other.kind)) {
@@ -237,7 +239,7 @@ impl V4State {
     pub fn delegate(
         &self,
         now: Now,
-        session: &Session,
+        requester: Requester<'_>,
         request: &DelegationRequest<'_>,
         guard: Option<Guard>,
     ) -> Result<Stateid, NotDelegated> {
@@ -245,13 +247,13 @@ impl V4State {
         let mut spare = guard;
         let hashed = self.files.hashed(file);
         let files = acquire(self.files.shard(&hashed).ok_or(NotDelegated::Resource)?);
-        check_opens(session, kind, files.get(&hashed))?;
+        check_opens(requester.client(), kind, files.get(&hashed))?;
         let mut delegated = acquire(self.delegations.shard(file).ok_or(NotDelegated::Resource)?);
-        self.check_room(now, session, (kind, file), delegated.get(file))?;
+        self.check_room(now, requester.client(), (kind, file), delegated.get(file))?;
         if spare.is_none() && !delegated.contains_key(file) {
             return Err(NotDelegated::Contention);
         }
-        let new = self.add(now, session, request)?;
+        let new = self.add(now, requester.client(), request)?;
         let stateid = Stateid { seqid: 1, other: new.other };
         let entry = delegated.entry(*file).or_default();
         entry.delegations.push(new);
@@ -267,14 +269,14 @@ impl V4State {
     fn add(
         &self,
         now: Now,
-        session: &Session,
+        client: &Arc<Client>,
         request: &DelegationRequest<'_>,
     ) -> Result<Arc<Delegation>, NotDelegated> {
-        let new = Arc::new(Delegation::new(self.other(), request, &session.client, now));
+        let new = Arc::new(Delegation::new(self.other(), request, client, now));
         // found by its stateid before it is the client's: ending the client ends it
         self.entries.pin().insert(key_of(&new.other), Entry::Delegation(Arc::clone(&new)));
         let most = self.limits.delegations_per_client;
-        if session.client.add_delegation(new.other, most).is_err() {
+        if client.add_delegation(new.other, most).is_err() {
             self.entries.pin().remove(&key_of(&new.other));
             return Err(NotDelegated::Resource);
         }
@@ -294,15 +296,15 @@ impl V4State {
     pub fn reclaim_delegation(
         &self,
         now: Now,
-        session: &Session,
+        requester: Requester<'_>,
         request: &DelegationRequest<'_>,
     ) -> Result<Stateid, NotDelegated> {
         let (kind, file) = (request.kind, request.file);
         let hashed = self.files.hashed(file);
         let files = acquire(self.files.shard(&hashed).ok_or(NotDelegated::Resource)?);
-        check_opens(session, kind, files.get(&hashed))?;
+        check_opens(requester.client(), kind, files.get(&hashed))?;
         let mut delegated = acquire(self.delegations.shard(file).ok_or(NotDelegated::Resource)?);
-        let own = |other: &Arc<Delegation>| other.client.id == session.client.id;
+        let own = |other: &Arc<Delegation>| other.client.id == requester.client().id;
         let others = delegated.get(file).map_or(&[][..], |file| &file.delegations);
         if others.iter().any(|other| excludes(kind, other.kind)) {
             return Err(NotDelegated::Contention);
@@ -310,7 +312,7 @@ impl V4State {
         if others.iter().any(own) || self.delegation_count() >= self.limits.delegations {
             return Err(NotDelegated::Resource);
         }
-        let new = self.add(now, session, request)?;
+        let new = self.add(now, requester.client(), request)?;
         self.begin_recall(now, &new);
         let stateid = Stateid { seqid: 1, other: new.other };
         delegated.entry(*file).or_default().delegations.push(new);
@@ -554,15 +556,15 @@ impl V4State {
     }
 }
 
-/// Whether opens of a file allow a delegation of the session's client.
+/// Whether opens of a file allow a delegation of the client.
 fn check_opens(
-    session: &Session,
+    client: &Client,
     kind: DelegationKind,
     opens: Option<&FileOpens>,
 ) -> Result<(), NotDelegated> {
     let Some(opens) = opens else { return Ok(()) };
     let all = opens.mode();
-    let is_others = |open: &&Arc<Open>| open.client_id() != session.client.id;
+    let is_others = |open: &&Arc<Open>| open.client_id() != client.id;
     let denies = |open: &Arc<Open>| intersects(open.mode().deny, ShareBits::READ);
     let against = match kind {
         DelegationKind::Read => {

@@ -75,8 +75,9 @@ pub use lock_entry::Released;
 pub use lock_state::LockRef;
 pub use machine::MachineCredential;
 pub use minor0::{
-    Begun, Callback, CallbackPath, ClientIdError, ClientNames, KeptReply, LockBegun, LockOwnerName,
-    Minor0Client, OwnerError, OwnerRow, OwnerTicket, ReleaseError, Request, SetClientId,
+    Begun, Callback, CallbackCredential, CallbackPath, CallbackUser, ClientIdError, ClientNames,
+    KeptReply, LockBegun, LockOwnerName, Minor0Client, OwnerError, OwnerRow, OwnerTicket,
+    ReleaseError, Request, SetClientId,
 };
 pub use name_conflicts::{NameConflict, NameConflictKind};
 pub use open::{DowngradeError, OpenError, OpenRequest, Opened};

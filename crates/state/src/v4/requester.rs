@@ -22,6 +22,11 @@ impl<'c> Requester<'c> {
         self.client
     }
 
+    /// The client's id.
+    pub fn id(&self) -> u64 {
+        self.client.id
+    }
+
     /// Whether the client may get state, as far as its record and the grace period are concerned. After
     /// [`Admission::Store`] of a [`Record::Client`] the caller calls [`crate::v4::V4State::client_recorded`].
     pub fn admit(&self, now: Now, state: &State, reclaim: bool) -> Admission {

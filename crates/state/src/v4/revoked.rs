@@ -76,8 +76,11 @@ impl V4State {
         }
     }
 
+    /// A client of version 4.0, which has no FREE_STATEID, gets NFS4ERR_BAD_STATEID instead (RFC 7530 §10.2.1).
     pub(super) fn note_revoked_delegation(&self, client: &Arc<Client>, other: [u8; 12]) {
-        if client.revoked_delegations.add(other, self.limits.revoked_per_client) {
+        if !client.is_minor0()
+            && client.revoked_delegations.add(other, self.limits.revoked_per_client)
+        {
             self.entries.pin().insert(key_of(&other), Entry::Revoked(Arc::clone(client)));
         }
     }

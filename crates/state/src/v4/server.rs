@@ -190,6 +190,9 @@ impl V4State {
             self.remove_open(&open);
         }
         for delegation in self.take_delegations(client) {
+            if client.is_minor0() {
+                self.ended.add_stateid(delegation.other);
+            }
             self.end_delegation(&delegation);
         }
         if let Some(owners) = client.owners() {

@@ -1,10 +1,11 @@
 //! Delegations: who gets one, what recalls it, and what becomes of one that is not returned.
 
-use crate::v4_world::{ALICE, CHANNEL, LEASE, exchange_id_of, random};
+use crate::v4_world::{ALICE, CHANNEL, HERE, LEASE, exchange_id_of, random};
 use bowline_state::v4::{
-    CreateSession, DelegationConflict, DelegationKind, DelegationRequest, DestroyError,
-    GrantedAttrs, NotDelegated, OpenError, OpenRequest, SessionId, Started, Stateid, StateidAccess,
-    StateidError, V4Limits, V4State, status_flags,
+    Begun, Callback, CallbackCredential, CallbackPath, CreateSession, DelegationConflict,
+    DelegationKind, DelegationRequest, DestroyError, GrantedAttrs, KeptReply, NotDelegated,
+    OpenError, OpenRequest, OwnerTicket, Request, SessionId, SetClientId, Started, Stateid,
+    StateidAccess, StateidError, V4Limits, V4State, status_flags,
 };
 use bowline_state::{FileKey, Now, ShareBits, ShareMode};
 use proptest::prelude::*;
@@ -87,11 +88,11 @@ impl World {
     ) -> Result<Stateid, NotDelegated> {
         let reading = self.state.read();
         let session = reading.session(&self.sessions[client]).unwrap();
-        let guard = match self.state.may_delegate(Now(now), session, kind, &file(n))? {
+        let guard = match self.state.may_delegate(Now(now), session.requester(), kind, &file(n))? {
             true => Some(Box::new(Arc::clone(&self.guard)) as _),
             false => None,
         };
-        self.state.delegate(Now(now), session, &request(kind, &file(n)), guard)
+        self.state.delegate(Now(now), session.requester(), &request(kind, &file(n)), guard)
     }
 
     fn give_back(
@@ -342,7 +343,9 @@ fn one_that_is_reclaimed_is_recalled_already_and_holds_nobody_back() {
     let reclaim = |client: usize, n: u8, now: u64| {
         let reading = world.state.read();
         let session = reading.session(&world.sessions[client]).unwrap();
-        world.state.reclaim_delegation(Now(now), session, &request(DelegationKind::Read, &file(n)))
+        let file = file(n);
+        let request = request(DelegationKind::Read, &file);
+        world.state.reclaim_delegation(Now(now), session.requester(), &request)
     };
     let held = reclaim(0, 1, 0).unwrap();
     assert_eq!(reclaim(0, 1, 0), Err(NotDelegated::Resource), "it has one");
@@ -537,4 +540,122 @@ proptest! {
             prop_assert_eq!(world.state.delegation_count(), good.len());
         }
     }
+}
+
+/// A client of version 4.0 with a confirmed owner, whose callback address is not tried yet.
+fn minor0_client(world: &World, name: &[u8], credential: CallbackCredential) -> Arc<Callback> {
+    let callback = Arc::new(Callback::new((1, 1), (HERE, HERE), Some(1), credential));
+    let who = SetClientId { name, verifier: [1; 8], principal: ALICE, callback };
+    let names = world.state.set_client_id(Now(0), &who).unwrap();
+    let confirm = (names.client_id, names.confirm);
+    world.state.confirm_client_id(Now(0), confirm, ALICE).unwrap().unwrap();
+    let ticket = owner_ticket(world, names.client_id, 1);
+    let mode = ShareMode { access: ShareBits::READ, deny: ShareBits::NONE };
+    let opened = world.state.open_by_owner(Now(0), &ticket, (file(200), mode), None, &mut None);
+    assert!(!ticket.is_confirmed());
+    ticket.confirm();
+    assert!(opened.is_ok());
+    world.state.finish_request(ticket, REPLY);
+    world.state.callback_of(names.client_id).unwrap()
+}
+
+const REPLY: KeptReply = KeptReply { status: 0, result: Vec::new(), handle: Vec::new() };
+
+fn owner_ticket(world: &World, client: u64, seqid: u32) -> OwnerTicket {
+    let request = Request { seqid, op: 18, hash: u64::from(seqid), user: ALICE };
+    match world.state.begin_open(Now(0), (client, b"owner"), request) {
+        Ok(Begun::Run(ticket)) => ticket,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn minor0_id(world: &World, name: &[u8]) -> u64 {
+    let rows = world.state.client_rows(Now(0));
+    rows.iter().find(|row| row.minor0 && *row.owner == *name).unwrap().id
+}
+
+/// A delegation of a client of version 4.0, whatever its callback address is like.
+fn delegate_to(world: &World, ticket: &OwnerTicket, n: u8) -> Stateid {
+    let requester = ticket.requester();
+    let kind = DelegationKind::Read;
+    assert_eq!(world.state.may_delegate(Now(0), requester, kind, &file(n)), Ok(true));
+    let guard = Box::new(Arc::clone(&world.guard)) as _;
+    world.state.delegate(Now(0), requester, &request(kind, &file(n)), Some(guard)).unwrap()
+}
+
+#[test]
+fn a_client_of_version_4_0_takes_recalls_when_its_address_answers() {
+    let world = World::new(0);
+    let callback = minor0_client(&world, b"a", CallbackCredential::None);
+    assert!(!callback.takes_recalls(), "CB_NULL was not answered");
+    assert!(callback.begin_probe() && !callback.begin_probe(), "one at a time");
+    callback.end_probe(None);
+    assert_eq!(callback.path(), CallbackPath::Unknown, "it was not sent");
+    assert!(callback.begin_probe());
+    callback.end_probe(Some(true));
+    assert!(callback.takes_recalls());
+    callback.tried(false);
+    assert!(!callback.takes_recalls());
+    callback.misunderstood();
+    callback.tried(true);
+    assert!(!callback.takes_recalls() && !callback.begin_probe(), "it has answered something else");
+    // nobody can be called as Kerberos demands
+    let callback = minor0_client(&world, b"b", CallbackCredential::Unavailable);
+    callback.tried(true);
+    assert!(!callback.takes_recalls());
+}
+
+#[test]
+fn whoever_has_one_is_told_that_its_address_does_not_answer() {
+    let world = World::new(0);
+    let callback = minor0_client(&world, b"a", CallbackCredential::None);
+    let client = minor0_id(&world, b"a");
+    callback.tried(false);
+    assert!(world.state.path_down(client).is_some_and(|(_, is_told)| !is_told), "it has none");
+    let ticket = owner_ticket(&world, client, 2);
+    let held = delegate_to(&world, &ticket, 1);
+    let (down, is_told) = world.state.path_down(client).unwrap();
+    assert!(is_told && Arc::ptr_eq(&down, &callback));
+    callback.tried(true);
+    assert!(world.state.path_down(client).is_none());
+    assert!(world.state.path_down(client + 1000).is_none());
+    assert_eq!(world.state.read().client_of(held), Some(client));
+}
+
+#[test]
+fn a_stateid_of_version_4_0_comes_without_a_client() {
+    let world = World::new(1);
+    minor0_client(&world, b"a", CallbackCredential::None);
+    let client = minor0_id(&world, b"a");
+    let ticket = owner_ticket(&world, client, 2);
+    let held = delegate_to(&world, &ticket, 1);
+    let find = |stateid, n: u8| {
+        let found = world.state.delegation_of(Now(0), &world.state.read(), (stateid, &file(n)));
+        found.map(|(client, held)| (client, held.kind))
+    };
+    assert_eq!(find(held, 1), Ok((client, DelegationKind::Read)));
+    assert_eq!(find(held, 2), Err(StateidError::Bad), "another file");
+    assert_eq!(find(Stateid { other: [7; 12], ..held }, 1), Err(StateidError::Stale));
+    let of_session = world.delegate(0, 3, 0).unwrap();
+    assert_eq!(find(of_session, 3), Err(StateidError::Bad), "a later version's");
+    assert_eq!(world.state.read().client_of(of_session), None);
+    // revoked: there is no FREE_STATEID to wait for
+    recalls(&world, 1, 0);
+    world.renew(0, RECALL);
+    world.state.renew_client(Now(RECALL), client).unwrap();
+    world.state.sweep_delegations(Now(RECALL));
+    assert_eq!(find(held, 1), Err(StateidError::Bad));
+    assert_eq!(world.state.delegations_revoked(), 1);
+    // lost with its client
+    let held = delegate_to(&world, &ticket, 4);
+    drop(ticket);
+    let _record = world.state.begin_release(client);
+    world.state.finish_release(client);
+    assert_eq!(find(held, 4), Err(StateidError::Expired));
+}
+
+/// Has the delegations of a file recalled.
+fn recalls(world: &World, n: u8, now: u64) {
+    let recalled = world.state.recall_for_change(Now(now), &file(n), None);
+    assert!(matches!(recalled, DelegationConflict::Recalled(_)), "{recalled:?}");
 }

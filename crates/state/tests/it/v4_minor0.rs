@@ -2,10 +2,10 @@
 
 use crate::v4_world::{ALICE, BOB, EXCLUSIVE, HERE, LEASE, READ, exchange_id_of, random};
 use bowline_state::v4::{
-    Begun, Callback, CallbackPath, ClientIdError, ClientNames, Expiry, KeptReply, LockBegun,
-    LockOwnerName, NameConflictKind, OpenError, Opened, OwnerError, OwnerTicket, Principal,
-    Reading, ReleaseError, Request, SetClientId, Stateid, StateidAccess, StateidError, V4Limits,
-    V4State,
+    Begun, Callback, CallbackCredential, CallbackPath, ClientIdError, ClientNames, Expiry,
+    KeptReply, LockBegun, LockOwnerName, NameConflictKind, OpenError, Opened, OwnerError,
+    OwnerTicket, Principal, Reading, ReleaseError, Request, SetClientId, Stateid, StateidAccess,
+    StateidError, V4Limits, V4State,
 };
 use bowline_state::{
     Caller, FileKey, Limits, Now, Recovery, ShareBits, ShareMode, State, Transport, Who,
@@ -26,7 +26,8 @@ fn file(name: u8) -> FileKey {
 }
 
 fn callback(ident: u32) -> Arc<Callback> {
-    Arc::new(Callback::new((0x4000_0000, ident), (HERE, HERE), Some(1000)))
+    let credential = CallbackCredential::None;
+    Arc::new(Callback::new((0x4000_0000, ident), (HERE, HERE), Some(1000), credential))
 }
 
 fn set(
@@ -177,7 +178,7 @@ fn clients_of_4_0_and_4_1_of_one_name_are_two() {
 
 #[test]
 fn a_way_of_callbacks_without_a_port_is_down() {
-    let other = Callback::new((1, 2), (HERE, HERE), None);
+    let other = Callback::new((1, 2), (HERE, HERE), None, CallbackCredential::None);
     assert_eq!(other.path(), CallbackPath::Down);
     let known = callback(1);
     assert_eq!(known.path(), CallbackPath::Unknown);

@@ -1,8 +1,10 @@
 //! One callback, from the request for it until it is answered or cannot be delivered.
 
-use super::operation::{self, CallbackAnswer, CallbackFailure, ConnFault, Done, Operation};
+use super::operation::{
+    self, CALL_MS, CallbackAnswer, CallbackFailure, ConnFault, Done, Operation,
+};
 use super::table::{Begun, Table};
-use super::{CALL_MS, Callbacks, Recipient};
+use super::{Callbacks, Recipient};
 use proto::nfs4::{Nfsstat4, callback as program};
 use rpc::{CallCredential, CallFailure, CallTarget, OutboundCall};
 use state::v4::{BackCall, BackStep, SessionId};

@@ -1,4 +1,5 @@
-//! Callbacks: calls to a client over the connections that it has bound to its sessions' back channels (RFC 8881
+//! Callbacks. Those of version 4.0 go to an address ([`address`]); those of later versions are
+//! calls to a client over the connections that it has bound to its sessions' back channels (RFC 8881
 //! §2.10.3.1, §20).
 //!
 //! A connection is bound by CREATE_SESSION or BIND_CONN_TO_SESSION and by nothing else, is probed by CB_NULL then, and
@@ -13,23 +14,25 @@
 //! One mutex guards the table of channels and is held for list and map operations. No call is made and no completion
 //! runs under it.
 
+mod address;
 mod calls;
+mod counters;
 mod holder_attrs;
 mod operation;
 mod table;
 
+pub use counters::CallbackCounts;
 pub use holder_attrs::{HolderAttrs, HolderTimes};
 pub use operation::{CallbackAnswer, CallbackFailure, Done, Operation};
 
+use address::AddressCallbacks;
+use counters::Counters;
 use rpc::{CallCredential, ConnId, Outbound};
 use state::v4::{Session, SessionId};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 use table::Table;
-
-/// How long a callback may take over one connection.
-const CALL_MS: u64 = 10_000;
 
 /// Wakes the thread that calls [`Callbacks::tick`]. Must not block.
 type Waker = Box<dyn Fn() + Send + Sync>;
@@ -50,39 +53,23 @@ pub struct CallbackParams {
 /// To whom a callback is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Recipient {
-    /// A client, over any of its sessions.
+    /// A client of a later version than 4.0, over any of its sessions.
     Client(u64),
     /// A session.
     Session(SessionId),
-}
-
-/// How many callbacks there were.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct CallbackCounts {
-    /// Messages sent, repeated ones included.
-    pub sent: u64,
-    /// Callbacks that the client has run.
-    pub answered: u64,
-    /// Callbacks that could not be delivered.
-    pub failed: u64,
-}
-
-#[derive(Default)]
-struct Counters {
-    sent: AtomicU64,
-    answered: AtomicU64,
-    failed: AtomicU64,
 }
 
 /// All back channels.
 #[derive(Default)]
 pub struct Callbacks {
     table: Mutex<Table>,
+    /// Those of clients of version 4.0.
+    pub by_address: Arc<AddressCallbacks>,
     /// How many connections are bound: while none is, a closed connection needs no lock.
     bound: AtomicUsize,
     outbound: OnceLock<Arc<dyn Outbound>>,
     waker: OnceLock<Waker>,
-    counters: Counters,
+    counters: Arc<Counters>,
 }
 
 impl Callbacks {
@@ -90,8 +77,9 @@ impl Callbacks {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sets what makes calls, once; further ones are ignored. Without it no connection is bound.
+    /// Sets what makes calls, once; further ones are ignored. Without it no connection is bound, and no address called.
     pub fn set_outbound(&self, outbound: Arc<dyn Outbound>) {
+        self.by_address.set_outbound(Arc::clone(&outbound), Arc::clone(&self.counters));
         let _first = self.outbound.set(outbound);
     }
 
@@ -108,11 +96,7 @@ impl Callbacks {
 
     /// How many callbacks there were.
     pub fn counts(&self) -> CallbackCounts {
-        CallbackCounts {
-            sent: self.counters.sent.load(Relaxed),
-            answered: self.counters.answered.load(Relaxed),
-            failed: self.counters.failed.load(Relaxed),
-        }
+        self.counters.counts()
     }
 
     /// A session was made. No connection is bound yet.

@@ -49,6 +49,7 @@ fn first<'f>(
         LockBegun::Replay(kept) => return replay(frame, &kept, reply),
         LockBegun::Run(ticket, lock_ticket) => (ticket, lock_ticket),
     };
+    frame.named_client.set(Some(tickets.0.client_id()));
     let body = reply.mark();
     let client = state.client_of_request(&tickets.0);
     let access = |file: &FileKey| Ok(state.open_access(reading, stateid, file)?);

@@ -18,6 +18,10 @@ pub(super) fn lockt<'f>(
     current_file(frame)?;
     let (range, mode) = (range(a.offset, a.length)?, mode(a.kind));
     let client = frame.v4().state.renewed_client(frame.now, a.owner.clientid)?;
+    frame.named_client.set(Some(client.id()));
+    // whoever writes may keep locks to itself
+    let object = frame.object()?;
+    frame.nfs.before_read(object, &object.fid, frame.client_id())?;
     let manager = manager(frame)?;
     let host = lock_owner::host(frame, &manager, &client)?;
     let who = Who::V4 { host, client: client.id(), owner: a.owner.owner.0 };

@@ -4,7 +4,6 @@
 //!
 //! An operation that is not here is the same in all minor versions.
 
-mod callback_probe;
 mod close;
 mod errors;
 mod lock;
@@ -27,4 +26,4 @@ mod stateids;
 pub(super) use errors::errors_of;
 pub(super) use ops::row;
 pub(super) use plan::plan;
-pub(super) use stateids::data_right;
+pub(super) use stateids::{data_right, delegation_of, has_callbacks, note_client};

@@ -1,5 +1,6 @@
 //! OPEN in version 4.0 (RFC 7530 §16.16): a request of the open owner, whose first OPEN is to be confirmed.
 
+use super::super::delegation::{self, OpenedBy, Outcome};
 use super::super::frame::{Frame, wire_stateid};
 use super::super::name;
 use super::super::open::{self, LOCKTYPE_POSIX, OpenedFile};
@@ -15,8 +16,6 @@ use xdr::{Reader, Writer};
 
 /// `OPEN4_RESULT_CONFIRM`: the client must confirm the OPEN before it does anything else.
 const CONFIRM: u32 = 2;
-/// `OPEN_DELEGATE_NONE`.
-const NO_DELEGATION: u32 = 0;
 
 pub(super) fn open<'f>(
     frame: &mut Frame<'f>,
@@ -35,16 +34,21 @@ pub(super) fn open<'f>(
     };
     let is_confirmed = ticket.is_confirmed() || matches!(a.claim, OpenClaim4::Previous(_));
     let flags = if is_confirmed { LOCKTYPE_POSIX } else { LOCKTYPE_POSIX | CONFIRM };
+    frame.named_client.set(Some(ticket.client_id()));
     frame.opener = Some(ticket);
     let opened = run(frame, &a);
     let body = reply.mark();
-    let ended = opened.map(|file| {
-        frame.fetched = file.attr.filter(|_| a.share_deny == 0);
+    let ended = opened.map(|(file, granted)| {
+        // those from before others were held back do not count
+        frame.fetched = match &granted {
+            Ok(granted) => granted.attr,
+            Err(_) => file.attr.filter(|_| a.share_deny == 0),
+        };
         reply.put(&wire_stateid(file.opened.stateid));
         reply.put(&file.dir);
         reply.u32(flags);
         reply.put(&file.set);
-        reply.u32(NO_DELEGATION);
+        delegation::put(&granted, reply);
     });
     let ticket = frame.opener.take();
     super::owner_request::end(frame, [ticket, None], (op::OPEN, ended), (body, reply));
@@ -68,31 +72,51 @@ fn share_mode(a: &OpenArgs<'_>) -> Result<ShareMode, Failed> {
     }
 }
 
-fn run(frame: &mut Frame<'_>, a: &OpenArgs<'_>) -> Result<OpenedFile, Failed> {
+/// Opens the file, and gives the delegation that the client may have with it.
+fn run(frame: &mut Frame<'_>, a: &OpenArgs<'_>) -> Result<(OpenedFile, Outcome), Failed> {
     let mode = share_mode(a)?;
     let place = frame.object()?.clone();
     let ticket = frame.opener.as_ref().ok_or(Nfsstat4::ServerFault)?;
-    recording::admit(frame, ticket.requester(), matches!(a.claim, OpenClaim4::Previous(_)))?;
+    let reclaims = matches!(a.claim, OpenClaim4::Previous(_));
+    match recording::admit(frame, ticket.requester(), reclaims) {
+        // whoever has a delegation has it since before the restart
+        Err(Failed::As(Nfsstat4::Grace)) if delegation::is_claimed(&a.claim) => {}
+        admitted => admitted?,
+    }
     let owner = a.owner.owner.0;
-    match (a.claim, a.how) {
+    let file = match (a.claim, a.how) {
         (OpenClaim4::Null(name), how) => {
             name::check(name.0, &place)?;
             match how {
-                OpenHow4::NoCreate => open::open_name(frame, &place, name.0, owner, mode),
+                OpenHow4::NoCreate => open::open_name(frame, &place, name.0, owner, mode)?,
                 OpenHow4::Create(how) => {
-                    open_create::open_or_create(frame, &place, name.0, owner, mode, how)
+                    open_create::open_or_create(frame, &place, name.0, owner, mode, how)?
                 }
             }
         }
-        (OpenClaim4::Previous(_), OpenHow4::NoCreate) => reclaim(frame, &place, owner, mode),
-        // there are no delegations
-        (OpenClaim4::DelegateCur(..), OpenHow4::NoCreate) => Err(Nfsstat4::BadStateid.into()),
-        (OpenClaim4::DelegatePrev(_), OpenHow4::NoCreate) => Err(Nfsstat4::NotSupp.into()),
-        _ => Err(Nfsstat4::Inval.into()),
-    }
+        (OpenClaim4::Previous(_), OpenHow4::NoCreate) => reclaim(frame, &place, owner, mode)?,
+        (OpenClaim4::DelegateCur(stateid, name), OpenHow4::NoCreate) => {
+            name::check(name.0, &place)?;
+            delegation::check_claim_of_name(frame, stateid, &place, name.0)?;
+            open::open_name(frame, &place, name.0, owner, mode)?
+        }
+        // delegations do not outlive their client
+        (OpenClaim4::DelegatePrev(_), OpenHow4::NoCreate) => return Err(Nfsstat4::NotSupp.into()),
+        _ => return Err(Nfsstat4::Inval.into()),
+    };
+    delegation::recall_own(frame, mode)?;
+    let granted = match a.claim {
+        OpenClaim4::Null(name) => {
+            let name = Some((&place, name.0));
+            delegation::decide(frame, a.share_access, &OpenedBy { mode, name })
+        }
+        OpenClaim4::Previous(had) => delegation::reclaimed(frame, had, a.share_access, mode),
+        _ => delegation::none(a.share_access),
+    };
+    Ok((file, granted))
 }
 
-/// Reclaims an open after the server's restart. A delegation is not reclaimed.
+/// Reclaims an open after the server's restart.
 fn reclaim(
     frame: &Frame<'_>,
     file: &Object<'_>,

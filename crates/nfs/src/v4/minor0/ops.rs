@@ -1,19 +1,19 @@
 //! The operations that only version 4.0 has, or that differ in it: one row each.
 
+use super::super::delegation::DELEGATION_BYTES;
 use super::super::ops::{DENIED, OpRow, STATEID, inside};
 use super::{
     close, lock, lockt, locku, open, open_confirm, open_downgrade, release_lockowner, renew,
-    restorefh, secinfo, set_client_id, stateids,
+    restorefh, secinfo, set_client_id,
 };
 use proto::nfs4::op;
 
-/// Bytes of the longest result of OPEN without a delegation: stateid, `change_info4`, flags, attributes, type.
-const OPEN: u32 = STATEID + 20 + 4 + 16 + 4;
+/// Bytes of the longest result of OPEN: stateid, `change_info4`, flags, attributes, delegation.
+const OPEN: u32 = STATEID + 20 + 4 + 16 + DELEGATION_BYTES;
 
 /// Rising by number.
-static ROWS: [OpRow; 14] = [
+static ROWS: [OpRow; 13] = [
     inside(op::CLOSE, STATEID, close::close),
-    inside(op::DELEGRETURN, 0, stateids::delegreturn),
     inside(op::LOCK, DENIED, lock::lock),
     inside(op::LOCKT, DENIED, lockt::lockt),
     inside(op::LOCKU, STATEID, locku::locku),

@@ -66,6 +66,7 @@ pub(super) fn run_or_replay<'f>(
     match begun? {
         Begun::Replay(kept) => replay(frame, &kept, reply),
         Begun::Run(mut ticket) => {
+            frame.named_client.set(Some(ticket.client_id()));
             let body = reply.mark();
             let ended = run(frame, &mut ticket, reply);
             end(frame, [Some(ticket), None], (op, ended), (body, reply));

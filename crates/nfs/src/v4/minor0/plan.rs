@@ -29,6 +29,7 @@ const fn is_change(number: u32) -> bool {
         number,
         op::CLOSE
             | op::CREATE
+            | op::DELEGRETURN
             | op::LINK
             | op::LOCK
             | op::LOCKU

@@ -5,12 +5,11 @@
 
 use super::super::frame::Frame;
 use super::super::status::Failed;
-use super::callback_probe;
 use proto::layout::Bytes;
 use proto::nfs4::{ClientAddr4, Nfsstat4, SetclientidArgs, SetclientidConfirmArgs};
 use proto::portmap::{Netid, from_universal};
-use rpc::Peer;
-use state::v4::{Callback, ClientIdError, SetClientId};
+use rpc::{Credential, Peer};
+use state::v4::{Callback, CallbackCredential, CallbackUser, ClientIdError, SetClientId};
 use std::sync::Arc;
 use xdr::{Reader, Writer};
 
@@ -25,6 +24,7 @@ pub(super) fn setclientid<'f>(
         (a.cb_program, a.callback_ident),
         (peer.addr.ip(), peer.local.ip()),
         port_of(peer, &a.cb_location),
+        credential_of(frame),
     );
     let who = SetClientId {
         name: a.id.0,
@@ -63,6 +63,24 @@ fn port_of(peer: &Peer, location: &ClientAddr4<'_>) -> Option<u16> {
     (is_own && addr.port() != 0).then_some(addr.port())
 }
 
+/// What callbacks are authenticated by: the flavour of SETCLIENTID (RFC 7530 §3.3.3), if that is without a key, and if what
+/// they tell would not have been protected by TLS otherwise.
+fn credential_of(frame: &Frame<'_>) -> CallbackCredential {
+    if !frame.caller.peer().security.is_plain() {
+        return CallbackCredential::Unavailable;
+    }
+    match frame.caller.credential() {
+        Credential::Anonymous => CallbackCredential::None,
+        Credential::Sys(user) => CallbackCredential::User(CallbackUser {
+            machine: user.machinename.into(),
+            uid: user.uid,
+            gid: user.gid,
+            groups: user.groups().into(),
+        }),
+        Credential::Principal(_) => CallbackCredential::Unavailable,
+    }
+}
+
 /// The other user of the name, without an address: no client needs to know another's.
 fn put_user(peer: &Peer, reply: &mut Writer) {
     let netid = if peer.addr.ip().to_canonical().is_ipv6() { "tcp6" } else { "tcp" };
@@ -81,7 +99,7 @@ pub(super) fn setclientid_confirm<'f>(
         state.confirm_client_id(frame.now, (clientid, confirm), frame.client_principal());
     frame.v4().tell_name_conflicts();
     match confirmed {
-        Ok(Some(callback)) => callback_probe::send(frame.nfs, callback),
+        Ok(Some(callback)) => frame.v4().callbacks.by_address.probe(callback),
         Ok(None) => {}
         Err(ClientIdError::InUse) => return Err(Nfsstat4::ClidInUse.into()),
         Err(ClientIdError::Stale) => return Err(Nfsstat4::StaleClientid.into()),

@@ -11,9 +11,9 @@ use proto::nfs4::{
     OpenOwner4, OpenToLockOwner4, ReadArgs, ReleaseLockownerArgs, RenewArgs, SetattrArgs,
     SetclientidArgs, SetclientidConfirmArgs, StableHow4, Stateid4, WriteArgs, attr, op,
 };
-use rpc::{AuthSys, Call, CallTarget, Credential, Outbound, Peer, Program, Transport};
+use rpc::{AuthSys, Call, CallTarget, Credential, Peer, Program, Transport};
 use state::Record;
-use state::v4::CallbackPath;
+use state::v4::{CallbackCredential, CallbackPath};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use xdr::{Encode, Reader, Writer};
@@ -99,10 +99,12 @@ impl Client {
             addr: "127.0.0.1:900".parse().unwrap(),
             local: "127.0.0.1:2049".parse().unwrap(),
             transport: Transport::Tcp,
-            security: rpc::TransportSecurity::PLAIN,
+            security: self.rig.sender.security,
         };
         let sys = AuthSys::new(b"test", self.uid, self.uid, &[]).unwrap();
-        let mut call = Call::new(1, &peer, Credential::Sys(sys), &Awake);
+        let sender = self.rig.sender.principal.as_ref();
+        let credential = sender.map_or(Credential::Sys(sys), Credential::Principal);
+        let mut call = Call::new(1, &peer, credential, &Awake);
         let program = nfs_program(Arc::clone(&self.rig.nfs));
         let row = program.row(4, 1).unwrap().id;
         let mut reply = Writer::new();
@@ -482,8 +484,7 @@ fn a_reply_is_bounded_where_no_session_bounds_it() {
 #[test]
 fn callbacks_go_to_the_address_that_the_client_calls_from_only() {
     let client = Client::new();
-    let calls = Arc::clone(&client.rig.calls) as Arc<dyn Outbound>;
-    client.rig.nfs.set_outbound(calls);
+    client.rig.calls.take();
     let path = || client.rig.nfs.v4.state.callback_of(client.id).unwrap().path();
     // the same verifier: only where callbacks go changes
     assert_eq!(client.known(1, 7, "127.0.0.1.3.132"), client.id);
@@ -504,6 +505,26 @@ fn callbacks_go_to_the_address_that_the_client_calls_from_only() {
         assert_eq!(client.rig.calls.take().len(), 0, "{addr}");
         assert_eq!(path(), CallbackPath::Down);
     }
+}
+
+/// By the flavour of SETCLIENTID (RFC 7530 §3.3.3): there is none for Kerberos, and nothing that TLS has protected is sent without.
+#[test]
+fn callbacks_are_authenticated_as_setclientid_was() {
+    let mut client = Client::new();
+    let credential = |client: &Client, id| {
+        let callback = client.rig.nfs.v4.state.callback_of(id).unwrap();
+        callback.credential.clone()
+    };
+    let CallbackCredential::User(user) = credential(&client, client.id) else { panic!() };
+    assert_eq!((user.uid, user.gid, &*user.machine, &*user.groups), (0, 0, &b"test"[..], &[][..]));
+    client.rig.sender.security = rpc::TransportSecurity::TLS;
+    let id = client.known(2, 1, "127.0.0.1.3.132");
+    assert_eq!(credential(&client, id), CallbackCredential::Unavailable);
+    let mut client = Client::new();
+    let name = Box::from(&b"host/a@R"[..]);
+    client.rig.sender.principal = Some(rpc::Principal { flavor: 390_003, name, user: None });
+    let id = client.known(3, 1, "127.0.0.1.3.132");
+    assert_eq!(credential(&client, id), CallbackCredential::Unavailable);
 }
 
 #[test]

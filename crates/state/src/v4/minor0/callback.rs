@@ -2,17 +2,48 @@
 
 use crate::sync::{Arc, AtomicUsize};
 use std::net::IpAddr;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
 
 /// Whether a client's callback address answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallbackPath {
     /// It was not tried yet.
     Unknown,
-    /// CB_NULL was answered.
+    /// CB_NULL, or the last callback, was answered.
     Up,
-    /// CB_NULL was not answered, or the client gave no address that may be called.
+    /// It was not answered, or the client gave no address that may be called.
     Down,
+}
+
+/// What is known of the address.
+const UNTRIED: usize = 0;
+const UP: usize = 1;
+const DOWN: usize = 2;
+/// It answers, and not as a callback program does.
+const USELESS: usize = 3;
+
+/// The AUTH_SYS credential of callbacks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallbackUser {
+    /// The name of the machine.
+    pub machine: Box<[u8]>,
+    /// The user.
+    pub uid: u32,
+    /// The group.
+    pub gid: u32,
+    /// The other groups.
+    pub groups: Box<[u32]>,
+}
+
+/// What callbacks are authenticated by: as SETCLIENTID was (RFC 7530 §3.3.3).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CallbackCredential {
+    /// AUTH_NONE.
+    None,
+    /// AUTH_SYS.
+    User(CallbackUser),
+    /// SETCLIENTID was protected in a way in which no callbacks are made here: the client gets no delegations.
+    Unavailable,
 }
 
 /// Where the callbacks of a client are sent (`cb_client4`).
@@ -28,7 +59,11 @@ pub struct Callback {
     pub local: IpAddr,
     /// The port; `None` if the client named another address than its own, or none.
     pub port: Option<u16>,
+    /// What they are authenticated by.
+    pub credential: CallbackCredential,
     path: AtomicUsize,
+    /// Not 0 while CB_NULL is not answered yet.
+    probed: AtomicUsize,
 }
 
 impl Callback {
@@ -37,23 +72,51 @@ impl Callback {
         (program, ident): (u32, u32),
         (address, local): (IpAddr, IpAddr),
         port: Option<u16>,
+        credential: CallbackCredential,
     ) -> Self {
-        Self { program, ident, address, local, port, path: AtomicUsize::new(0) }
+        let (path, probed) = (AtomicUsize::new(UNTRIED), AtomicUsize::new(0));
+        Self { program, ident, address, local, port, credential, path, probed }
+    }
+
+    /// Whether a delegation can be recalled: callbacks get through.
+    pub fn takes_recalls(&self) -> bool {
+        self.path() == CallbackPath::Up && self.credential != CallbackCredential::Unavailable
+    }
+
+    /// Begins to send CB_NULL; false if one is under way, or the program is of no use.
+    pub fn begin_probe(&self) -> bool {
+        self.path.load(Relaxed) != USELESS && self.probed.swap(1, AcqRel) == 0
+    }
+
+    /// CB_NULL was answered, was not answered, or, with `None`, was not sent.
+    pub fn end_probe(&self, answered: Option<bool>) {
+        if let Some(answered) = answered {
+            self.tried(answered);
+        }
+        self.probed.store(0, Release);
     }
 
     /// Whether callbacks get through.
     pub fn path(&self) -> CallbackPath {
         match (self.port, self.path.load(Relaxed)) {
             (None, _) => CallbackPath::Down,
-            (Some(_), 0) => CallbackPath::Unknown,
-            (Some(_), 1) => CallbackPath::Up,
+            (Some(_), UNTRIED) => CallbackPath::Unknown,
+            (Some(_), UP) => CallbackPath::Up,
             (Some(_), _) => CallbackPath::Down,
         }
     }
 
     /// Notes whether a callback was answered.
     pub fn tried(&self, answered: bool) {
-        self.path.store(if answered { 1 } else { 2 }, Relaxed);
+        let path = if answered { UP } else { DOWN };
+        let changed = |before| (before != USELESS).then_some(path);
+        let _useless = self.path.fetch_update(Relaxed, Relaxed, changed);
+    }
+
+    /// What has answered does not speak the callback program, or refuses it: callbacks do not get through until the client
+    /// names an address anew, whatever CB_NULL is answered.
+    pub fn misunderstood(&self) {
+        self.path.store(USELESS, Relaxed);
     }
 }
 

@@ -17,6 +17,7 @@
 mod access;
 mod callback;
 mod confirm;
+mod delegations;
 mod ended;
 mod locks;
 mod opens;
@@ -27,7 +28,7 @@ mod set_client_id;
 mod sweep;
 
 pub use access::Minor0Client;
-pub use callback::{Callback, CallbackPath};
+pub use callback::{Callback, CallbackCredential, CallbackPath, CallbackUser};
 pub use locks::{LockBegun, LockOwnerName, ReleaseError};
 pub use owner::{KeptReply, OwnerError, Request};
 pub use owner_ticket::{Begun, OwnerTicket};
