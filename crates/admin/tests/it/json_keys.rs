@@ -1,13 +1,5 @@
 //! The keys of the control socket's answers are those that docs/json.md lists.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    missing_docs,
-    reason = "a failure here is the test's"
-)]
-
 use bowline_admin::{api, rates};
 use serde::de::{DeserializeOwned, Error, Visitor};
 use serde::forward_to_deserialize_any;
@@ -98,7 +90,7 @@ fn every_key_of_an_answer_is_documented() {
         "sample: sleeping": api::SleepingCallRow,
         "sample: latency": api::Histogram,
     };
-    let text = include_str!("../../../docs/json.md");
+    let text = include_str!("../../../../docs/json.md");
     let version = format!("The version is {}.", api::VERSION);
     assert!(text.contains(&version), "docs/json.md must say: {version}");
     let mut listed: BTreeMap<&str, Vec<String>> = BTreeMap::new();

@@ -1,7 +1,5 @@
 //! The control socket against good, hung and hostile clients.
 
-#![allow(clippy::unwrap_used, reason = "a failure here is the test's")]
-
 use admin::api::{
     Changed, ClientRow, ConnRow, DelegationRow, ExplainQuestion, Explanation, ExportChange,
     ExportRow, GraceStatus, LockRow, OpRow, OpenRow, PoolRow, RefusalRow, Released, Reloaded,

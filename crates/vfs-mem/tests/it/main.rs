@@ -1,0 +1,3 @@
+//! The file system in memory.
+
+mod conformance;
