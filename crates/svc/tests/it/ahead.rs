@@ -7,17 +7,24 @@ use crate::toy::{
 };
 use bowline_svc::{Config, Limits, PoolMode, WakePolicy, ZeroCopy};
 use std::io::Write;
+use std::sync::OnceLock;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::time::Duration;
 use telemetry::Counter;
 
+/// The most data that is sent.
+const DATA_MAX: u32 = 4_000_000;
+
 /// What `TAKE` is sent: how long each piece naps (or [`ONCE`], [`UNTIL_TOLD`]), and data that is nowhere the same.
 fn args(ms: u32, len: usize) -> Vec<u8> {
-    [&ms.to_be_bytes()[..], &opaque(&data(len)), &behind_data(len)].concat()
+    [&ms.to_be_bytes()[..], &opaque(data(len)), &behind_data(len)].concat()
 }
 
-fn data(len: usize) -> Vec<u8> {
-    (0..len as u32).map(|at| (at.wrapping_mul(0x9e37_79b9) >> 24) as u8).collect()
+/// The first bytes of the data, which is made once: it takes longer than the rest of a test.
+fn data(len: usize) -> &'static [u8] {
+    static DATA: OnceLock<Vec<u8>> = OnceLock::new();
+    let byte = |at: u32| (at.wrapping_mul(0x9e37_79b9) >> 24) as u8;
+    &DATA.get_or_init(|| (0..DATA_MAX).map(byte).collect())[..len]
 }
 
 /// How much went ahead, if all of the data came through.
@@ -26,7 +33,7 @@ fn came_through(results: &[u8], len: usize) -> usize {
     let (ahead, rest) = results.split_first_chunk::<4>().unwrap();
     let (there, bytes) = rest.split_first_chunk::<4>().unwrap();
     assert_eq!(u32::from_be_bytes(*there) as usize, len);
-    assert!(bytes[..len] == data(len), "the data is not what was sent");
+    assert!(bytes[..len] == *data(len), "the data is not what was sent");
     u32::from_be_bytes(*ahead) as usize
 }
 
@@ -280,7 +287,7 @@ fn other_large_records_are_joined() {
     let toy = Toy::start(config());
     let mut client = toy.client();
     for (xid, len) in [(1, 1_000_000), (2, 300_000), (3, 4_000_000)] {
-        assert!(client.call(xid, ECHO, &opaque(&data(len))) == opaque(&data(len)));
+        assert!(client.call(xid, ECHO, &opaque(data(len))) == opaque(data(len)));
     }
     assert_eq!(toy.counter(Counter::PiecesAhead), 0);
     toy.stop();
