@@ -55,7 +55,7 @@ fn load(server: &TestServer, workload: Workload, change: impl Fn(&mut Plan)) -> 
     (plan.clients, plan.depth, plan.size) = (4, 3, 8 << 10);
     (plan.files, plan.file_size) = (2, 256 << 10);
     plan.warmup = Duration::from_millis(20);
-    plan.time = Duration::from_millis(150);
+    plan.time = Duration::from_millis(60);
     plan.timeout = Duration::from_secs(60);
     change(&mut plan);
     let file_set = Arc::new(FileSet::prepare(&plan).unwrap());

@@ -296,7 +296,7 @@ fn free_for_all(delegations: &str, attr_cache_ms: u32) {
         return;
     }
     let given = std::env::var("FREE_FOR_ALL_SECONDS").ok().and_then(|given| given.parse().ok());
-    let seconds: u64 = given.unwrap_or(5);
+    let seconds: u64 = given.unwrap_or(3);
     let dir = tempfile::tempdir().unwrap();
     make_files(dir.path());
     let (path, exports) = (dir.path().to_str().unwrap(), tempfile::tempdir().unwrap());
