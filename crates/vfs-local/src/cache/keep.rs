@@ -2,7 +2,8 @@
 //! what a kept file is see [`vfs::Backend::keep`]; which files are kept, and how often, is in [`crate::cache::kept_files`].
 //!
 //! Invariant: a kept file without a name has an open descriptor at each moment, for there is no other way back to it. So a new
-//! descriptor is made before such an entry is replaced, and one whose replacement cannot be opened stays.
+//! descriptor is made before such an entry is replaced. If there is none to be had, the new entry shares one for data with
+//! the old one, which closes the others; an entry that has but one stays.
 
 use crate::cache::key::Key;
 use crate::cache::open_file::OpenFile;
@@ -72,18 +73,21 @@ impl OpenFiles {
         }
     }
 
-    /// Puts an entry with the path descriptor alone in the place of a pinned one. The descriptor is made first; if there is
-    /// none, the old entry stays: without one its file, if it has no name, would be lost. What was taken out.
+    /// Puts an entry with one descriptor in the place of a pinned one, which stays if it has no more than that and no other
+    /// can be made: without one its file, if it has no name, would be lost. What was taken out.
     pub(super) fn reduce_to_path(
         &self,
         key: &Key,
         file: &Arc<OpenFile>,
         guard: &impl Guard,
     ) -> Option<Weak<OpenFile>> {
-        let path = reopen(file.path(), How::Path).ok()?;
+        let again = match reopen(file.path(), How::Path) {
+            Ok(path) => file.again(path),
+            Err(_) => file.again_by_data()?,
+        };
         file.retire();
         self.take_out(key, file, guard);
-        self.insert(*key, Arc::new(file.again(path)));
+        self.insert(*key, Arc::new(again));
         Some(Arc::downgrade(file))
     }
 

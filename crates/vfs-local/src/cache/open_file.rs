@@ -10,7 +10,7 @@ use crate::attr::file_type;
 use crate::cache::acl_cache::AclCache;
 use crate::cache::change_counter::ChangeCounter;
 use crate::cache::closers::CloseQueue;
-use crate::cache::descriptors::Descriptors;
+use crate::cache::descriptors::{Descriptors, PathDescriptor};
 use crate::cache::group_sync::GroupSync;
 use crate::cache::unsynced_writes::UnsyncedWrites;
 use std::io;
@@ -78,11 +78,12 @@ pub struct OpenFile {
 impl OpenFile {
     /// An object that was opened as a path, and its attributes.
     pub fn new(path: OwnedFd, stat: &Stat) -> Self {
+        let path = PathDescriptor::Own(path);
         Self::with_identity(path, file_type(stat.mode), (stat.dev, stat.ino), stat.btime)
     }
 
     fn with_identity(
-        path: OwnedFd,
+        path: PathDescriptor,
         ftype: FileType,
         id: (u64, u64),
         birth: Option<(i64, u32)>,
@@ -107,6 +108,24 @@ impl OpenFile {
 
     /// The same object by another descriptor of its path. Makes no request to the file system.
     pub fn again(&self, path: OwnedFd) -> Self {
+        self.again_by(PathDescriptor::Own(path))
+    }
+
+    /// The same object by a descriptor for data that this one has beside its path: one that is open is needed no more when
+    /// this is dropped. None if it has no such descriptor.
+    pub(super) fn again_by_data(&self) -> Option<Self> {
+        let data = |slot: &OnceLock<_>| slot.get().map(Arc::clone).map(PathDescriptor::OfData);
+        match data(&self.fds.reader) {
+            Some(reader) => Some(self.again_by(reader)),
+            None => {
+                let file = self.again_by(data(&self.fds.writer)?);
+                let written_s = AtomicU32::new(self.written_s.load(Relaxed));
+                Some(Self { path_writes: true, written_s, ..file })
+            }
+        }
+    }
+
+    fn again_by(&self, path: PathDescriptor) -> Self {
         let file = Self::with_identity(path, self.ftype, self.id, self.birth);
         if let Some(queue) = self.queue() {
             file.close_by(queue);
@@ -196,7 +215,11 @@ impl OpenFile {
         &self,
         open: impl FnOnce() -> io::Result<OwnedFd>,
     ) -> io::Result<BorrowedFd<'_>> {
-        if self.path_writes { Ok(self.path()) } else { opened_or(&self.fds.writer, open) }
+        if self.path_writes {
+            Ok(self.path())
+        } else {
+            opened_or(&self.fds.writer, || open().map(Arc::new))
+        }
     }
 
     /// Takes the descriptor for listing, if it exists and is not in use. Kept between calls because

@@ -89,3 +89,43 @@ fn a_program_that_was_just_written_can_be_run() {
         assert!(ran.success());
     });
 }
+
+/// Each is left with the one descriptor without which it would be lost, also when there is none left to open that by.
+#[test]
+fn files_without_a_name_leave_descriptors_to_each_other() {
+    const TEST: &str = "descriptors::files_without_a_name_leave_descriptors_to_each_other";
+    if !in_child(TEST, &LIMIT) {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let files = Arc::new(OpenFiles::new(sys::limits::open_files()));
+    let local = LocalFs::open(dir.path(), &LocalOptions::default(), Arc::clone(&files)).unwrap();
+    let (cx, root) = (of(ROOT), local.root());
+    let kept: Vec<_> = (0..60)
+        .map(|n| {
+            let name = format!("f{n}");
+            let fid = make(&local, &cx, &root, &name, 0o644).unwrap().node.unwrap().fid;
+            put(&local, &cx, &fid, name.as_bytes()).unwrap();
+            let guard = local.keep(&cx, &fid).unwrap();
+            (fid, name, guard)
+        })
+        .collect();
+    for (_, name, _) in &kept {
+        local.remove(&cx, &root, vfs::Name::new(name.as_bytes()).unwrap()).unwrap();
+    }
+    // all at the same moment: their descriptors for reading cannot all be open
+    let read = |fid| take(&local, &cx, fid);
+    assert!(kept.iter().any(|(fid, _, _)| read(fid) == Err(Status::Jukebox)));
+    assert!(File::open("/dev/null").is_err(), "none is left");
+    let begun = std::time::Instant::now();
+    for (now_s, (fid, name, _)) in (2..).zip(&kept) {
+        files.sweep(now_s);
+        while read(fid) == Err(Status::Jukebox) {
+            assert!(
+                begun.elapsed() < std::time::Duration::from_secs(60),
+                "{name} stays unreadable"
+            );
+        }
+        assert_eq!(read(fid).unwrap(), name.as_bytes());
+    }
+}
