@@ -394,8 +394,14 @@ impl V4State {
         {
             let files = acquire(shard);
             let Some(file) = files.get(file) else { return DelegationConflict::Nothing };
-            let all = file.delegations.iter().filter(|delegation| in_the_way(delegation));
-            all.for_each(|delegation| self.step(now, delegation, &mut step));
+            let all = || file.delegations.iter().filter(|delegation| in_the_way(delegation));
+            let silent = all().filter(|delegation| self.is_over(now, &delegation.client));
+            let silent: Vec<u64> = silent.map(|delegation| delegation.client.id).collect();
+            // the others are recalled when the caller asks again: a recall that begins here would be sent by nobody
+            if !silent.is_empty() {
+                return DelegationConflict::Expired(silent);
+            }
+            all().for_each(|delegation| self.step(now, delegation, &mut step));
         }
         step.overdue.iter().for_each(|delegation| self.revoke_delegation(delegation));
         if !step.expired.is_empty() {
@@ -410,7 +416,7 @@ impl V4State {
 
     /// What is to be done with a delegation that is in the way. With the lock of its shard held.
     fn step(&self, now: Now, delegation: &Arc<Delegation>, step: &mut SweepStep) {
-        if delegation.client.silent_ms(now) > self.lease_ms() {
+        if self.is_over(now, &delegation.client) {
             step.expired.push(delegation.client.id);
             return;
         }
@@ -425,6 +431,11 @@ impl V4State {
     }
 
     /// Recalls all delegations of a file: a local program waits for it, or has changed it.
+    /// Whether a client's lease is over.
+    fn is_over(&self, now: Now, client: &Client) -> bool {
+        client.silent_ms(now) > self.lease_ms()
+    }
+
     pub fn recall_file(&self, now: Now, file: &FileKey) -> Vec<Recall> {
         match self.recall_for_change(now, file, None) {
             DelegationConflict::Recalled(recalls) => recalls,

@@ -386,6 +386,23 @@ fn a_silent_client_is_ended_for_what_it_holds_back() {
     );
 }
 
+/// The recall of the others is sent after the end of the silent one, by whoever asks again.
+#[test]
+fn readers_beside_one_whose_lease_is_over_are_told() {
+    let world = World::new(2);
+    world.delegate(0, 1, 0).unwrap();
+    world.delegate(1, 1, 0).unwrap();
+    let now = LEASE + 1000;
+    world.renew(1, now);
+    let silent = world.client_id(0);
+    let ask = || world.state.recall_for_change(Now(now), &file(1), None);
+    assert_eq!(ask(), DelegationConflict::Expired(vec![silent]));
+    let _ended = world.state.begin_expiry(Now(now), silent);
+    let DelegationConflict::Recalled(recalls) = ask() else { panic!("it is in the way") };
+    assert_eq!(recalls.len(), 1, "its client is told");
+    assert_eq!(recalls[0].client_id(), world.client_id(1));
+}
+
 #[test]
 fn delegations_are_bounded_and_keep_a_client_from_being_destroyed() {
     let limits = V4Limits { delegations: 2, delegations_per_client: 1, ..V4Limits::default() };
