@@ -169,7 +169,8 @@ impl Copies {
         let admitted = server.and_then(|_| self.lock().admit(copy));
         let is_begun = match (admitted, server) {
             (Some(true), Some(server)) => {
-                threads::start(server, export).is_ok() || self.lock().lost_thread(copy)
+                threads::start(server, export).is_ok()
+                    || self.lock().lost_thread(copy, copy.facts.begun_ms)
             }
             (admitted, _) => admitted.is_some(),
         };

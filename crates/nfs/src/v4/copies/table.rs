@@ -255,16 +255,27 @@ impl Table {
     }
 
     /// The thread that was to be started for this copy could not be: whether another makes its steps. If none does it is
-    /// let go.
-    pub fn lost_thread(&mut self, copy: &AsyncCopy) -> bool {
+    /// let go, and others that have come since and waited for that thread end: their clients are told at the next look.
+    pub fn lost_thread(&mut self, copy: &AsyncCopy, now_ms: u64) -> bool {
         self.threads = self.threads.saturating_sub(1);
         let Some(queue) = self.queues.get_mut(&copy.facts.export) else { return false };
         queue.threads = queue.threads.saturating_sub(1);
         if queue.threads > 0 {
             return true;
         }
-        self.queues.remove(&copy.facts.export);
+        let waiting = self.queues.remove(&copy.facts.export).map(|queue| queue.waiting);
         self.entries.remove(&copy.facts.stateid.other);
+        for left in waiting.iter().flatten() {
+            if let Some(entry) = self.entries.get_mut(&left.facts.stateid.other) {
+                // the client asks for the rest
+                let status = match left.copied.load(Relaxed) {
+                    0 => Nfsstat4::Delay,
+                    _ => Nfsstat4::Ok,
+                };
+                let told = Told::No { again_ms: now_ms };
+                entry.phase = Phase::Ended { status, at_ms: now_ms, told };
+            }
+        }
         false
     }
 
@@ -526,11 +537,28 @@ mod tests {
         let mut table = Table::default();
         let [one, two] = [1, 2].map(|number| AsyncCopy::of(number, 1, 7));
         assert_eq!(table.admit(&one), Some(true));
-        assert!(!table.lost_thread(&one));
+        assert!(!table.lost_thread(&one, 0));
         assert_eq!((table.threads, table.entries.len(), table.queues.len()), (0, 0, 0));
         assert_eq!((table.admit(&one), table.admit(&two)), (Some(true), Some(true)));
-        assert!(table.lost_thread(&two), "another makes its steps");
+        assert!(table.lost_thread(&two, 0), "another makes its steps");
         assert_eq!((table.threads, table.entries.len()), (1, 2));
+    }
+
+    /// Another export's threads leave none but the first to this one, on which a second copy has come to wait meanwhile.
+    #[test]
+    fn a_copy_that_waits_for_a_thread_that_does_not_start_ends() {
+        let mut copies = Numbered::default();
+        for export in 0..THREADS as u32 / 2 {
+            copies.admit(u64::from(export), export).unwrap();
+        }
+        let [first, second] = [(); 2].map(|()| copies.copy(50, 99));
+        assert_eq!(copies.table.admit(&first), Some(true));
+        assert_eq!(copies.table.admit(&second), Some(false));
+        assert!(!copies.table.lost_thread(&first, 5));
+        let swept = copies.table.sweep(5, LEASE_MS, &[]);
+        let told: Vec<_> =
+            swept.tell_again.iter().map(|(copy, status)| (copy.facts.stateid, *status)).collect();
+        assert_eq!(told, [(second.facts.stateid, Nfsstat4::Delay)]);
     }
 
     #[test]
