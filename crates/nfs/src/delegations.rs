@@ -319,14 +319,21 @@ impl Nfs {
         self.recall_unwanted_delegations();
     }
 
-    /// Recalls the delegations that would not be given as the exports and the settings are now.
+    /// Recalls the delegations that would not be given as the exports and the settings are now. Those in exports that are gone
+    /// end at once: their clients could not return them, and programs of this machine would wait for that.
     pub fn recall_unwanted_delegations(&self) {
         if !self.v4.state.any_delegations() {
             return;
         }
         let rows = self.v4.state.delegation_rows(self.clock.now());
-        let unwanted = rows.iter().filter(|row| !self.is_wanted(row));
-        unwanted.for_each(|row| self.disturb(row.file));
+        for row in rows.iter().filter(|row| !self.is_wanted(row)) {
+            let is_exported = export_of(&row.file)
+                .is_some_and(|export| self.exports.load().by_id(export).is_some());
+            match is_exported {
+                true => self.disturb(row.file),
+                false => self.v4.state.revoke_delegations_of(&row.file),
+            }
+        }
     }
 
     fn is_wanted(&self, row: &DelegationRow) -> bool {

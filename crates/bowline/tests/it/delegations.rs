@@ -480,6 +480,48 @@ fn an_export_says_for_itself_whether_there_are_any() {
     assert!(open(&mut reader).delegation.is_none());
 }
 
+/// Its client could not return a file whose handle is stale, and a local program would wait for that.
+#[test]
+fn a_file_of_an_export_that_is_gone_holds_nobody_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let table = dir.path().join("exports");
+    std::fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o755)).unwrap();
+    let trees = ["goes", "stays"].map(|name| dir.path().join(name));
+    let export = |trees: &[PathBuf]| {
+        let lines = trees.iter().map(|tree| format!("{} *(rw,insecure)\n", tree.display()));
+        std::fs::write(&table, lines.collect::<String>()).unwrap();
+    };
+    for tree in &trees {
+        std::fs::create_dir(tree).unwrap();
+        std::fs::write(tree.join("file"), b"first").unwrap();
+    }
+    export(&trees);
+    let args = ["--set", "versions=3,4.1", "--set", "delegations=read", "--exports"];
+    let server = Server::start(&[&args[..], &[table.to_str().unwrap()]].concat());
+    let mut reader = Machine::new(&server, b"reader");
+    let roots = trees.each_ref().map(|tree| {
+        let mut old = connect(&server);
+        old.mount(tree.to_str().unwrap().as_bytes()).unwrap()
+    });
+    let held = roots.each_ref().map(|root| {
+        let (at, claim) = (Operations::new().at(root.bytes()), OpenClaim4::Null(Bytes(b"file")));
+        let opened = reader.open_at(at, &[op::PUTFH], READ | WANT_READ, claim).unwrap();
+        (opened.handle, opened.delegation.expect("a delegation"))
+    });
+    export(&trees[1..]);
+    assert!(server.ask(&["reload"]).status.success());
+    let rows = server.json("delegations");
+    assert_eq!(rows.as_array().unwrap().len(), 1, "{rows}");
+    std::fs::write(trees[0].join("file"), b"local").unwrap();
+    let [(gone, lost), (handle, delegation)] = held;
+    assert_eq!(reader.with_stateid(op::DELEGRETURN, &gone, lost), Nfsstat4::Stale);
+    // it is told by the stateid, and frees that
+    let free = Operations::new().with(op::FREE_STATEID, &lost);
+    let reply = reader.client.compound(&mut reader.session, &free).unwrap();
+    assert_eq!(Reader::new(reply.body()).get::<Nfsstat4>().unwrap(), Nfsstat4::Ok);
+    reader.give_back(&handle, delegation);
+}
+
 #[test]
 fn whoever_has_most_is_asked_to_return_some_when_there_is_no_room_for_more() {
     let dir = tempfile::tempdir().unwrap();

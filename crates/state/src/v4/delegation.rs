@@ -489,6 +489,13 @@ impl V4State {
         (stateid, file): (Stateid, &FileKey),
     ) -> Result<Option<u64>, StateidError> {
         let found = reading.find(client_id, stateid)?;
+    /// Takes all delegations of a file from their clients, which cannot return them: its filehandles are not valid any more.
+    pub fn revoke_delegations_of(&self, file: &FileKey) {
+        let Some(shard) = self.delegations.shard(file) else { return };
+        let all = acquire(shard).get(file).map(|file| file.delegations.clone());
+        all.iter().flatten().for_each(|delegation| self.revoke_delegation(delegation));
+    }
+
         if found.file != *file {
             return Err(StateidError::Bad);
         }
