@@ -16,7 +16,7 @@ use export::{ClientAccess, Delegate, Requester};
 use rpc::{Blocking, TransportSecurity};
 use state::v4::{DelegationConflict, DelegationKind, DelegationRow, Recall};
 use state::{FileKey, Now};
-use vfs::{Component, Create, Fid, Name, SetAttr, Status};
+use vfs::{Change, Component, Create, Fid, Leases, Name, SetAttr, Status};
 
 /// How often a call waits for returns.
 const WAITS: u32 = 4;
@@ -115,6 +115,11 @@ impl Nfs {
         }
     }
 
+    /// Whether a CREATE of versions 2 and 3 sets the size of a file that is there.
+    pub(crate) const fn create_cuts(how: &vfs::Result<Create>) -> bool {
+        matches!(how, Ok(Create::Unchecked(SetAttr { size: Some(_), .. })))
+    }
+
     /// Recalls delegations of a file of this name, if there is one, that a CREATE of versions 2 and 3 would cut off, or tell the
     /// attributes of.
     ///
@@ -150,17 +155,94 @@ impl Nfs {
         self.end_those(file, fid, &|now, key| self.v4.state.recall_for_own_change(now, key, client))
     }
 
-    /// To be called after a change without an open, which passes the lease of a write delegation: one that was granted since
-    /// the change was allowed is recalled.
+    /// Makes a change of a file's attributes. One by the client that has the write delegation of the file does not recall it, as
+    /// a change by a program of this machine does.
+    #[inline]
+    pub(crate) fn change_by_holder(
+        &self,
+        file: &Object<'_>,
+        fid: &Fid,
+        client: Option<u64>,
+        change: impl FnOnce() -> vfs::Result<Change>,
+    ) -> vfs::Result<Change> {
+        match (client, file.backend().leases()) {
+            (Some(client), Some(leases)) if self.v4.state.any_write_delegations() => {
+                self.change_untold((file, fid), client, leases, change)
+            }
+            _ => change(),
+        }
+    }
+
+    #[cold]
+    fn change_untold(
+        &self,
+        (file, fid): (&Object<'_>, &Fid),
+        client: u64,
+        leases: &dyn Leases,
+        change: impl FnOnce() -> vfs::Result<Change>,
+    ) -> vfs::Result<Change> {
+        let Some(key) = file_key(file.export_id(), fid) else { return change() };
+        let (mut change, mut changed) = (Some(change), Err(Status::ServerFault));
+        leases.change_by_holder(fid, &mut || {
+            // asked once the lease is watched: if it is this client's, it stays so or ends
+            let is_holder = self.v4.state.is_writing(&key, client);
+            if let Some(change) = change.take() {
+                changed = change();
+            }
+            changed.as_ref().ok().filter(|_| is_holder)?.after
+        });
+        changed
+    }
+
+    /// To be called after a change of a file's data or size, which passes the lease of a write delegation: one of another client
+    /// that was granted since the change was allowed is recalled, and one that is about to be is not granted. A client with
+    /// an open may have lost that meanwhile.
     ///
     /// # Errors
     /// [`Status::Jukebox`] if there is one: its client may not have seen the change, which is to be made again.
     #[inline]
-    pub(crate) fn after_change(&self, file: &Object<'_>, fid: &Fid) -> vfs::Result<()> {
+    pub(crate) fn after_change(
+        &self,
+        file: &Object<'_>,
+        fid: &Fid,
+        client: Option<u64>,
+    ) -> vfs::Result<()> {
         if !self.v4.state.any_write_delegations() {
             return Ok(());
         }
-        self.end_write_delegation(file, fid, None)
+        self.end_later_delegation(file, fid, client)
+    }
+
+    #[cold]
+    fn end_later_delegation(
+        &self,
+        file: &Object<'_>,
+        fid: &Fid,
+        client: Option<u64>,
+    ) -> vfs::Result<()> {
+        self.end_those(file, fid, &|now, key| self.v4.state.recall_after_change(now, key, client))
+    }
+
+    /// The same after a part of a copy that goes on by itself: nobody is told to come back.
+    pub(crate) fn after_copied(&self, client: u64, file: &FileKey, blocking: &dyn Blocking) {
+        if !self.v4.state.any_write_delegations() {
+            return;
+        }
+        match self.v4.state.recall_after_change(self.clock.now(), file, Some(client)) {
+            DelegationConflict::Nothing => {}
+            DelegationConflict::Recalled(recalls) => self.recall(&recalls),
+            DelegationConflict::Expired(clients) => {
+                let _ended = self.end_expired(blocking, &clients);
+            }
+        }
+    }
+
+    /// The same after a CREATE of versions 2 and 3, which may have cut a file off that was there. It has made the file, and is
+    /// not made again.
+    pub(crate) fn after_create(&self, dir: &Object<'_>, cuts: bool, made: Option<&Fid>) {
+        if let (true, Some(fid)) = (cuts, made) {
+            let _recalled = self.after_change(dir, fid, None);
+        }
     }
 
     /// Whether another client has a write delegation of a file, so that the attributes that the server has may be old.

@@ -165,7 +165,7 @@ impl AsFd for BreakSignals {
     }
 }
 
-/// Tells when files have got other names, attributes or links; inotify(7).
+/// Tells when files have got other names, attributes or links; inotify(7). A time of access that is set alone is not told.
 #[derive(Debug)]
 pub struct NameWatch(OwnedFd);
 
@@ -178,14 +178,18 @@ impl NameWatch {
         Ok(Self(inotify::init(inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK)?))
     }
 
-    /// Watches an open file; the number of the watch. One file has one, however often it is watched.
+    /// Watches an open file; the number of the watch. One file has one, however often it is watched. While nobody can write
+    /// it, it is also reported when the time of its last change is set alone, which cannot be told from writing.
     ///
     /// # Errors
     /// `ENOSPC` if the user watches too much; `ENOENT` without `/proc`.
-    pub fn add(&self, fd: BorrowedFd<'_>) -> io::Result<i32> {
-        let what = inotify::WatchFlags::ATTRIB
-            | inotify::WatchFlags::MOVE_SELF
-            | inotify::WatchFlags::DELETE_SELF;
+    pub fn add(&self, fd: BorrowedFd<'_>, kind: Kind) -> io::Result<i32> {
+        let names = inotify::WatchFlags::MOVE_SELF | inotify::WatchFlags::DELETE_SELF;
+        let what = names
+            | match kind {
+                Kind::Writers => inotify::WatchFlags::ATTRIB | inotify::WatchFlags::MODIFY,
+                Kind::Everybody => inotify::WatchFlags::ATTRIB,
+            };
         Ok(inotify::add_watch(&self.0, crate::open::proc_path(fd), what)?)
     }
 
@@ -302,8 +306,11 @@ mod tests {
         let file = File::create(&one).unwrap();
         let other = File::create(&two).unwrap();
         let watch = NameWatch::new().unwrap();
-        let (first, second) = (watch.add(file.as_fd()).unwrap(), watch.add(other.as_fd()).unwrap());
-        assert_eq!(watch.add(file.as_fd()).unwrap(), first);
+        let (first, second) = (
+            watch.add(file.as_fd(), Kind::Writers).unwrap(),
+            watch.add(other.as_fd(), Kind::Everybody).unwrap(),
+        );
+        assert_eq!(watch.add(file.as_fd(), Kind::Writers).unwrap(), first);
         assert_eq!(watch.changed(), Some(vec![]));
         std::fs::rename(&one, &two).unwrap();
         let changed = watch.changed().unwrap();

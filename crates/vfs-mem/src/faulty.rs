@@ -1,17 +1,19 @@
 //! A backend with faults that can be switched on: errors, delays, data loss. For tests.
 
+mod leases;
 mod space;
 
 use std::ops::ControlFlow;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 use vfs::acl::Acls;
 use vfs::{
     AccessMask, Attr, Backend, Change, Component, Create, Created, Cx, DirEntry, Fid, Found, Kept,
-    Limits, ListArgs, Listing, Locks, Name, NodeKind, OpenAccess, Quotas, ReadDone, ReadRange,
-    Result, SetAttr, Space, Stability, StatFs, Status, Time, Verifier, Want, WriteDone, Xattrs,
+    Leases, Limits, ListArgs, Listing, Locks, Name, NodeKind, OpenAccess, Quotas, ReadDone,
+    ReadRange, Result, SetAttr, Space, Stability, StatFs, Status, Time, Verifier, Want, WriteDone,
+    Xattrs,
 };
 
 /// A call of the trait.
@@ -60,6 +62,37 @@ pub struct Fault {
     pub changes_verifier_on_stable_write: bool,
     /// Whether all changes have the same time.
     pub clock_stands_still: bool,
+    /// Where affected calls wait.
+    pub gate: Option<&'static Gate>,
+}
+
+/// Where calls wait until they are let through.
+#[derive(Debug, Default)]
+pub struct Gate {
+    /// How many have come, and whether it is open.
+    state: Mutex<(usize, bool)>,
+    changed: Condvar,
+}
+
+impl Gate {
+    /// Waits for a call to come.
+    pub fn await_call(&self) {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(self.changed.wait_while(state, |(come, _)| *come == 0));
+    }
+
+    /// Lets all calls through.
+    pub fn open(&self) {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).1 = true;
+        self.changed.notify_all();
+    }
+
+    fn pass(&self) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.0 = state.0.saturating_add(1);
+        self.changed.notify_all();
+        drop(self.changed.wait_while(state, |(_, is_open)| !*is_open));
+    }
 }
 
 impl Default for Fault {
@@ -75,6 +108,7 @@ impl Default for Fault {
             verifier_changes: 0,
             changes_verifier_on_stable_write: false,
             clock_stands_still: false,
+            gate: None,
         }
     }
 }
@@ -137,6 +171,9 @@ impl<B: Backend> FaultyFs<B> {
                 cx.blocking.will_block()?;
             }
             std::thread::sleep(delay);
+        }
+        if let Some(gate) = fault.gate {
+            gate.pass();
         }
         fault.status.map_or(Ok(&self.inner), Err)
     }
@@ -209,6 +246,10 @@ impl<B: Backend> Backend for FaultyFs<B> {
 
     fn quotas(&self) -> Option<&dyn Quotas> {
         self.inner.quotas()
+    }
+
+    fn leases(&self) -> Option<&dyn Leases> {
+        Some(self)
     }
 
     fn space(&self) -> Option<&dyn Space> {

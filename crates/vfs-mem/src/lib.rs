@@ -16,5 +16,5 @@ mod space;
 mod xattrs;
 
 pub use factory::MemFactory;
-pub use faulty::{Fault, FaultyFs, Operation};
+pub use faulty::{Fault, FaultyFs, Gate, Operation};
 pub use mem::{MemFs, MemOptions};

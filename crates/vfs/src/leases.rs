@@ -1,7 +1,7 @@
 //! Leases: how a back end holds programs of the server's machine back from a file that an NFS client may take for
 //! unchanged.
 
-use crate::{Cx, Fid, Kept, Result};
+use crate::{Attr, Cx, Fid, Kept, Result};
 
 /// Called when somebody is held back, or has changed what cannot be held back. By a thread that waits for nobody; must not
 /// block.
@@ -39,4 +39,8 @@ pub trait Leases: Send + Sync {
         fid: &Fid,
         on_break: LeaseBreakCallback,
     ) -> Result<Option<Kept>>;
+
+    /// Calls `change`, which changes a file's attributes for the client because of whom everybody is held back, and gives what
+    /// it has left: `on_break` is not called for that change, as far as it can be told from others'. With `None` it is.
+    fn change_by_holder(&self, fid: &Fid, change: &mut dyn FnMut() -> Option<Attr>);
 }

@@ -311,7 +311,11 @@ fn the_holder_reads_writes_cuts_and_locks_without_a_recall() {
     let lock =
         LockArgs { kind: LockType4::Write, reclaim: false, offset: 0, length: u64::MAX, locker };
     let lock = at().with(op::LOCK, &lock);
-    for operations in [read, cut, look, lock] {
+    // to the server's clock, which whoever may write may
+    let times = Bitmap4::of(&[attr::TIME_ACCESS_SET, attr::TIME_MODIFY_SET]);
+    let attrs = Fattr4 { mask: times, values: Bytes(&[0; 8]) };
+    let touch = at().with(op::SETATTR, &SetattrArgs { stateid: ANONYMOUS, attrs });
+    for operations in [read, cut, touch, look, lock] {
         assert_eq!(call(&operations), Nfsstat4::Ok);
     }
     let rows = rig.server.json("delegations");

@@ -23,7 +23,10 @@ pub(super) fn create(
                     let how = set.map(Create::Unchecked);
                     nfs.before_create(dir, name, &how)?;
                     denial.check_create(nfs, dir, name, &how)?;
-                    verbs::create(dir, name, how)?
+                    let cuts = Nfs::create_cuts(&how);
+                    let made = verbs::create(dir, name, how)?;
+                    nfs.after_create(dir, cuts, made.node.as_ref().map(|node| &node.fid));
+                    made
                 }
                 Some(kind) => {
                     // The size was the device number.

@@ -22,7 +22,7 @@ pub(super) fn setattr(
             nfs.before_change(file, &file.fid, None)?;
             denial.check_set(nfs, file, &set)?;
             let change = verbs::setattr(file, set, None, &audit)?;
-            let _recalled = nfs.after_change(file, &file.fid);
+            let _recalled = nfs.after_change(file, &file.fid, None);
             after(file, &change)
         })
     })

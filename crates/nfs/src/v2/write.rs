@@ -23,7 +23,7 @@ pub(super) fn write(
             nfs.before_change(file, &file.fid, None)?;
             denial.check(nfs, file, ShareBits::WRITE)?;
             let done = verbs::write(file, offset, data, Stability::FileSync)?.done;
-            nfs.after_change(file, &file.fid)?;
+            nfs.after_change(file, &file.fid, None)?;
             count = done.count;
             // Version 2 cannot say how much was written: all, or an error.
             if done.count < data.len() {

@@ -5,6 +5,7 @@ use super::{arguments, attr, finish_encoded, status};
 use crate::{Nfs, verbs};
 use proto::nfs3::{CommitArgs, CommitOk, Res, WccData};
 use rpc::{Call, Fault};
+use vfs::Change;
 use xdr::{Reader, Writer};
 
 pub(super) fn commit(
@@ -16,7 +17,10 @@ pub(super) fn commit(
     let a: CommitArgs<'_> = arguments(args)?;
     let committed = nfs.on_object_v3(call, a.file.0, |file| {
         let done = verbs::commit(file, a.offset, u64::from(a.count))?;
-        let result = CommitOk { file: attr::wcc(&done.file), verf: done.verifier };
+        // what another writes under a delegation is not in them
+        let is_old = nfs.is_written_by_other(file, &file.fid, None);
+        let around = if is_old { Change { before: None, after: None } } else { done.file };
+        let result = CommitOk { file: attr::wcc(&around), verf: done.verifier };
         reply.put(&Res::<_, WccData>::Ok(result));
         Ok(())
     });

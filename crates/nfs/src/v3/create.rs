@@ -24,6 +24,9 @@ pub(super) fn create(
     create_object(nfs, call, reply, a.place.dir.0, |dir| {
         nfs.before_create(dir, name, &how)?;
         denial.check_create(nfs, dir, name, &how)?;
-        verbs::create(dir, name, how)
+        let cuts = Nfs::create_cuts(&how);
+        let made = verbs::create(dir, name, how)?;
+        nfs.after_create(dir, cuts, made.node.as_ref().map(|node| &node.fid));
+        Ok(made)
     })
 }

@@ -23,9 +23,9 @@ impl From<Status> for Failed {
 }
 
 impl Failed {
-    /// `status`, with the attributes that the object has now.
-    pub fn on(object: &Object<'_>, status: Status) -> Self {
-        Self { status, attr: object.attributes() }
+    /// `status`, with the attributes that the object has now, if another client does not know better.
+    pub fn on(nfs: &Nfs, object: &Object<'_>, status: Status) -> Self {
+        Self { status, attr: known_attributes(nfs, object) }
     }
 
     /// A result that carries `post_op_attr` in failures.
@@ -47,6 +47,13 @@ impl Failed {
     pub fn fattr3(&self) -> Option<Fattr3> {
         self.attr.as_ref().map(attr::fattr3)
     }
+}
+
+/// An object's attributes, but of a file that a client of version 4 writes under a delegation: an older size than was told
+/// before would be taken for news.
+fn known_attributes(nfs: &Nfs, object: &Object<'_>) -> Option<Attr> {
+    let is_old = nfs.is_written_by_other(object, &object.fid, None);
+    if is_old { None } else { object.attributes() }
 }
 
 /// RENAME or LINK that failed: twice the attributes, and boxed, as these failures are rare.
@@ -91,7 +98,7 @@ impl Nfs {
         let caller = Caller::new(&self.exports, call);
         // borrowed where it was made: an object is large enough that moving it is a call of memcpy
         match &caller.open(filehandle) {
-            Ok(object) => work(&caller, object).map_err(|status| Failed::on(object, status)),
+            Ok(object) => work(&caller, object).map_err(|status| Failed::on(self, object, status)),
             Err(status) => Err(Failed::from(*status)),
         }
     }
@@ -112,10 +119,10 @@ impl Nfs {
             .map_err(|status| FailedOnTwo::before_second(Failed::from(status)))?;
         let second = caller
             .open(second)
-            .map_err(|status| FailedOnTwo::before_second(Failed::on(&first, status)))?;
+            .map_err(|status| FailedOnTwo::before_second(Failed::on(self, &first, status)))?;
         work(&first, &second).map_err(|status| {
-            let failed = Failed::on(&first, status);
-            Box::new(FailedOnTwo { first: failed, second: second.attributes() })
+            let failed = Failed::on(self, &first, status);
+            Box::new(FailedOnTwo { first: failed, second: known_attributes(self, &second) })
         })
     }
 }

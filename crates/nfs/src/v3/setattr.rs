@@ -26,7 +26,7 @@ pub(super) fn setattr(
         denial.check_set(nfs, object, &set)?;
         let change = verbs::setattr(object, set, guard, &audit)?;
         // it is not made again: with a guard it would fail
-        let _recalled = nfs.after_change(object, &object.fid);
+        let _recalled = nfs.after_change(object, &object.fid, None);
         Ok(change)
     });
     let result = match changed {

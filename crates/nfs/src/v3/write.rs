@@ -50,7 +50,7 @@ pub(super) fn write(
         let written = verbs::write(file, a.offset, data, stable);
         // the result is not moved for it
         if written.is_ok() {
-            nfs.after_change(file, &file.fid)?;
+            nfs.after_change(file, &file.fid, None)?;
         }
         written
     });
@@ -164,10 +164,10 @@ impl WriteFile {
         let checked = checked.and_then(|()| denial.check(&self.nfs, &object, ShareBits::WRITE));
         let done = checked.and_then(|()| {
             let done = work(&object)?;
-            self.nfs.after_change(&object, &object.fid)?;
+            self.nfs.after_change(&object, &object.fid, None)?;
             Ok(done)
         });
-        done.map_err(|status| Failed::on(&object, status))
+        done.map_err(|status| Failed::on(&self.nfs, &object, status))
     }
 }
 

@@ -188,6 +188,10 @@ impl CopyServer for Nfs {
         self.clock.now()
     }
 
+    fn copy_stepped(&self, copy: &AsyncCopy) {
+        self.after_copied(copy.facts.client, &copy.facts.file, &IgnoreBlocking);
+    }
+
     fn tell_copy_ended(self: Arc<Self>, copy: &AsyncCopy, status: Nfsstat4) {
         let copied = copy.copied.load(Relaxed);
         let info = match status {

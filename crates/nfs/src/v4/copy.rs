@@ -47,6 +47,7 @@ pub(super) fn copy<'f>(
     if may_go_on(frame, &args, (&source, &target), &steps) {
         // whatever is wrong with the files is seen now
         steps.step(&source, &target, &mut Vec::new())?;
+        frame.nfs.after_change(&target, &target.fid, frame.client_id())?;
         frame.changed = true;
         if let Some(stateid) = go_on(frame, &args.range, (&source, &target), steps) {
             put(Some(stateid), 0, steps.copied().verifier, reply);
@@ -54,6 +55,7 @@ pub(super) fn copy<'f>(
         }
     }
     let copied = verbs::copy_rest(&source, &target, &mut steps)?;
+    frame.nfs.after_change(&target, &target.fid, frame.client_id())?;
     frame.changed = true;
     put(None, copied.count, copied.verifier, reply);
     Ok(())
@@ -119,6 +121,7 @@ pub(super) fn clone<'f>(
     let args: CloneArgs = args.get()?;
     let (source, target, range) = files(frame, &args)?;
     verbs::clone(&source, &target, range)?;
+    frame.nfs.after_change(&target, &target.fid, frame.client_id())?;
     frame.changed = true;
     Ok(())
 }

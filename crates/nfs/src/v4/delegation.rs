@@ -174,6 +174,7 @@ fn reclaim(
         handle: handle.bytes(),
         opened: opened_as(frame, mode),
         attrs: GrantedAttrs::default(),
+        pending: None,
     };
     let stateid = nfs.v4.state.reclaim_delegation(frame.now, client, &request)?;
     nfs.delegations.note_granted();
@@ -231,6 +232,8 @@ fn grant(
     let key = frame.file_key().map_err(resource)?;
     let state = &frame.v4().state;
     let disturbed = Arc::new(AtomicBool::new(false));
+    // before the attributes are fetched that the client gets
+    let pending = (kind == DelegationKind::Write).then(|| state.await_write_delegation(&key));
     let guard = match state.may_delegate(frame.now, client, kind, &key)? {
         true => Some(hold_back(frame, object, (kind, key), &disturbed)?),
         false => None,
@@ -248,6 +251,7 @@ fn grant(
         attrs: attr
             .as_ref()
             .map_or_else(GrantedAttrs::default, |attr| granted_attrs(attr, keeps_times)),
+        pending: pending.as_ref(),
     };
     let stateid = state.delegate(frame.now, client, &request, guard)?;
     // whoever locks the file from now on has delegations recalled first; of what a local program did to the name before

@@ -36,7 +36,7 @@ pub(super) fn setattr<'f>(
     } else {
         vfs::Right::Check
     };
-    let audit = AuditedCall::of_caller(frame.nfs, frame.caller);
+    let (audit, client) = (AuditedCall::of_caller(frame.nfs, frame.caller), frame.client_id());
     let place = frame.current.as_mut().ok_or(Nfsstat4::NoFilehandle)?;
     // before anything is set
     let acls =
@@ -46,7 +46,14 @@ pub(super) fn setattr<'f>(
     let mut after = None;
     if acls.is_none() || !set.is_empty() {
         place.object.right = right;
-        let changed = verbs::setattr(&place.object, Ok(set), None, &audit);
+        let object = &place.object;
+        let changed = frame.nfs.change_by_holder(object, &object.fid, client, || {
+            verbs::setattr(object, Ok(set), None, &audit)
+        });
+        // it is not made again, as in the other versions
+        if set.size.is_some() && changed.is_ok() {
+            let _recalled = frame.nfs.after_change(object, &object.fid, client);
+        }
         place.object.right = vfs::Right::Check;
         after = match changed {
             Err(Status::Perm | Status::Acces) if only_held => None,

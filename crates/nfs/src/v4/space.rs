@@ -27,7 +27,9 @@ pub(super) fn allocate<'f>(
     _: &mut Writer,
 ) -> Result<(), Failed> {
     let RangeArgs { stateid, offset, length } = args.get()?;
-    verbs::allocate(&file(frame, stateid, DataAccess::Write)?, offset, length)?;
+    let file = file(frame, stateid, DataAccess::Write)?;
+    verbs::allocate(&file, offset, length)?;
+    frame.nfs.after_change(&file, &file.fid, frame.client_id())?;
     frame.changed = true;
     Ok(())
 }
@@ -38,7 +40,9 @@ pub(super) fn deallocate<'f>(
     _: &mut Writer,
 ) -> Result<(), Failed> {
     let RangeArgs { stateid, offset, length } = args.get()?;
-    verbs::deallocate(&file(frame, stateid, DataAccess::Write)?, offset, length)?;
+    let file = file(frame, stateid, DataAccess::Write)?;
+    verbs::deallocate(&file, offset, length)?;
+    frame.nfs.after_change(&file, &file.fid, frame.client_id())?;
     frame.changed = true;
     Ok(())
 }

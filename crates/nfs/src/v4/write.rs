@@ -34,6 +34,10 @@ pub(super) fn write<'f>(
             .and_then(|()| verbs::write(&place.object, offset, data, stable));
     }
     place.object.right = vfs::Right::Check;
+    // the result is not moved for it
+    if written.is_ok() {
+        frame.nfs.after_change(&place.object, &place.object.fid, client)?;
+    }
     put(frame, &written?, reply);
     Ok(())
 }
@@ -49,11 +53,14 @@ fn write_arrived<'f>(
     let WriteHead { stateid, offset, stable, .. } = args.get()?;
     *args = Reader::new(arrived.behind);
     let right = stateids::data_right(frame, stateid, DataAccess::Write)?;
+    let client = frame.client_id();
     let place = frame.current.as_mut().ok_or(Nfsstat4::NoFilehandle)?;
     place.object.right = right;
     let written = arrived.write_rest(&place.object, offset, stability(stable));
     place.object.right = vfs::Right::Check;
-    put(frame, &written?, reply);
+    let written = written?;
+    frame.nfs.after_change(&place.object, &place.object.fid, client)?;
+    put(frame, &written, reply);
     Ok(())
 }
 

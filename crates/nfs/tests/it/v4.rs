@@ -3,6 +3,7 @@
 mod attrs;
 mod copies;
 mod crossing;
+mod delegations;
 mod lossy_network;
 mod owner_names;
 mod principals;
@@ -150,7 +151,11 @@ impl Client {
     }
 
     pub fn with(server: TestServer, fore: [u32; 6]) -> Self {
-        let known = send(&server, 1, &[exchange_id(b"client")]);
+        Self::named(server, b"client", fore)
+    }
+
+    fn named(server: TestServer, owner: &[u8], fore: [u32; 6]) -> Self {
+        let known = send(&server, 1, &[exchange_id(owner)]);
         let mut r = known.reader();
         ok(&mut r, op::EXCHANGE_ID);
         let id = r.u64().unwrap();

@@ -84,10 +84,18 @@ impl TestServer {
         Self::over(Arc::clone(&self.nfs().exports))
     }
 
+    /// The same server.
+    pub fn again(&self) -> Self {
+        Self::of_nfs(Arc::clone(&self.program.state))
+    }
+
     fn over(exports: Arc<Exports>) -> Self {
-        let nfs = Nfs::new(exports, NfsSettings::default());
+        Self::of_nfs(Arc::new(Nfs::new(exports, NfsSettings::default())))
+    }
+
+    fn of_nfs(nfs: Arc<Nfs>) -> Self {
         Self {
-            program: nfs_program(Arc::new(nfs)),
+            program: nfs_program(nfs),
             transport: Transport::Tcp,
             uid: 0,
             principal: None,

@@ -17,7 +17,7 @@
 
 use super::client::Client;
 use super::delegation_entry::{
-    DelegatedFile, Delegation, DelegationKind, DelegationRequest, Recall,
+    DelegatedFile, Delegation, DelegationKind, DelegationRequest, PendingWrite, Recall,
 };
 use super::file_opens::FileOpens;
 use super::granted_attrs::DelegatedTimes;
@@ -37,7 +37,7 @@ use std::sync::atomic::Ordering::Relaxed;
 /// Why a delegation is not granted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NotDelegated {
-    /// The file is open for writing, reading it is denied, or it was changed or its delegation recalled recently.
+    /// The file is open for writing, reading it is denied, or it was changed or its delegation recalled recently or meanwhile.
     Contention,
     /// There are too many, or the client has just been removed.
     Resource,
@@ -158,7 +158,7 @@ impl V4State {
         self.delegations.count.load(Relaxed) != 0
     }
 
-    /// Whether there is any for writing. Costs one load.
+    /// Whether there is any for writing, or will be soon. Costs one load.
     #[inline]
     pub fn any_write_delegations(&self) -> bool {
         self.delegations.writing.load(Relaxed) != 0
@@ -166,7 +166,14 @@ impl V4State {
 
     /// How many delegations for writing there are.
     pub fn write_delegation_count(&self) -> usize {
-        self.delegations.writing.load(Relaxed)
+        let all = self.delegations.writing.load(Relaxed);
+        all.saturating_sub(self.delegations.pending.load(Relaxed))
+    }
+
+    /// To be called before a file is looked at of which a write delegation is to be given: changes without an open that are
+    /// made from then on are noticed ([`V4State::recall_after_change`]), and prevent it.
+    pub fn await_write_delegation(&self, file: &FileKey) -> PendingWrite<'_> {
+        self.delegations.await_write(file)
     }
 
     /// How many delegations there are.
@@ -250,7 +257,8 @@ impl V4State {
         check_opens(requester.client(), kind, files.get(&hashed))?;
         let mut delegated = acquire(self.delegations.shard(file).ok_or(NotDelegated::Resource)?);
         self.check_room(now, requester.client(), (kind, file), delegated.get(file))?;
-        if spare.is_none() && !delegated.contains_key(file) {
+        let is_changed = request.pending.is_some_and(PendingWrite::is_changed);
+        if is_changed || spare.is_none() && !delegated.contains_key(file) {
             return Err(NotDelegated::Contention);
         }
         let new = self.add(now, requester.client(), request)?;
@@ -344,6 +352,18 @@ impl V4State {
         self.recall_from(now, file, |delegation| delegation.is_written_by_other(except))
     }
 
+    /// The same for whoever has changed a file without an open: a write delegation that another client is being given is not
+    /// given, as its client would take what it was told of the file before for unchanged.
+    pub fn recall_after_change(
+        &self,
+        now: Now,
+        file: &FileKey,
+        except: Option<u64>,
+    ) -> DelegationConflict {
+        self.delegations.note_done_change(file);
+        self.recall_for_read(now, file, except)
+    }
+
     /// What delegations are in the way of whoever wants to change a file, of other clients than `except`. They are
     /// recalled; those that were not returned in time are revoked. None is given until the change has had time to take
     /// place.
@@ -404,14 +424,16 @@ impl V4State {
             all().for_each(|delegation| self.step(now, delegation, &mut step));
         }
         step.overdue.iter().for_each(|delegation| self.revoke_delegation(delegation));
-        if !step.expired.is_empty() {
-            return DelegationConflict::Expired(step.expired);
-        }
         if step.waits {
             DelegationConflict::Recalled(step.recalls)
         } else {
             DelegationConflict::Nothing
         }
+    }
+
+    /// Whether a client's lease is over.
+    fn is_over(&self, now: Now, client: &Client) -> bool {
+        client.silent_ms(now) > self.lease_ms()
     }
 
     /// What is to be done with a delegation that is in the way. With the lock of its shard held.
@@ -431,11 +453,6 @@ impl V4State {
     }
 
     /// Recalls all delegations of a file: a local program waits for it, or has changed it.
-    /// Whether a client's lease is over.
-    fn is_over(&self, now: Now, client: &Client) -> bool {
-        client.silent_ms(now) > self.lease_ms()
-    }
-
     pub fn recall_file(&self, now: Now, file: &FileKey) -> Vec<Recall> {
         match self.recall_for_change(now, file, None) {
             DelegationConflict::Recalled(recalls) => recalls,
@@ -472,6 +489,13 @@ impl V4State {
         }
     }
 
+    /// Takes all delegations of a file from their clients, which cannot return them: its filehandles are not valid any more.
+    pub fn revoke_delegations_of(&self, file: &FileKey) {
+        let Some(shard) = self.delegations.shard(file) else { return };
+        let all = acquire(shard).get(file).map(|file| file.delegations.clone());
+        all.iter().flatten().for_each(|delegation| self.revoke_delegation(delegation));
+    }
+
     /// How many were revoked since the start.
     pub fn delegations_revoked(&self) -> u64 {
         self.delegations.revoked.load(Relaxed)
@@ -489,13 +513,6 @@ impl V4State {
         (stateid, file): (Stateid, &FileKey),
     ) -> Result<Option<u64>, StateidError> {
         let found = reading.find(client_id, stateid)?;
-    /// Takes all delegations of a file from their clients, which cannot return them: its filehandles are not valid any more.
-    pub fn revoke_delegations_of(&self, file: &FileKey) {
-        let Some(shard) = self.delegations.shard(file) else { return };
-        let all = acquire(shard).get(file).map(|file| file.delegations.clone());
-        all.iter().flatten().for_each(|delegation| self.revoke_delegation(delegation));
-    }
-
         if found.file != *file {
             return Err(StateidError::Bad);
         }

@@ -14,7 +14,7 @@ use crate::sync::{Arc, AtomicU64, AtomicUsize, Mutex};
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
 /// Shards of the table.
 const SHARDS: usize = 16;
@@ -22,6 +22,8 @@ const SHARDS: usize = 16;
 const REST_PLACES: usize = 8192;
 /// How long a file is not delegated again after a recall.
 const CONTENDED_MS: u64 = 30_000;
+/// Places in which changes without an open are counted: two files may share one.
+const CHANGE_PLACES: usize = 1024;
 /// How long there is no read delegation of a file after somebody was allowed to change it: that takes place meanwhile.
 const CHANGED_MS: u64 = 1000;
 /// No time.
@@ -48,6 +50,8 @@ pub struct DelegationRequest<'a> {
     pub opened: StateidAccess,
     /// What the server knows of the file now.
     pub attrs: GrantedAttrs,
+    /// For one for writing: since before `attrs` were fetched.
+    pub pending: Option<&'a PendingWrite<'a>>,
 }
 
 /// A delegation (RFC 8881 §10.4).
@@ -211,8 +215,10 @@ pub(super) struct Delegations {
     hash: RandomState,
     /// How many there are.
     pub count: AtomicUsize,
-    /// How many of them are for writing.
+    /// How many of them are for writing, with [`Delegations::pending`].
     pub writing: AtomicUsize,
+    /// How many for writing are about to be given.
+    pub pending: AtomicUsize,
     /// How many of them are recalled; changed with the lock of their shard held.
     pub recalled: AtomicUsize,
     /// How many were revoked since the start.
@@ -221,6 +227,32 @@ pub(super) struct Delegations {
     contended_until_ms: Box<[AtomicU64]>,
     /// Until when there is no read delegation of it because a change that was allowed may take place.
     changed_until_ms: Box<[AtomicU64]>,
+    /// How often a file was changed without an open while there was one for writing, or one was about to be given; by the
+    /// file's hash.
+    changes: Box<[AtomicU64]>,
+}
+
+/// A write delegation that is about to be given. Whoever has changed the file without an open counts that first, and then
+/// takes the lock of the file's shard, under which the count is compared: he finds the delegation, or is found.
+pub struct PendingWrite<'s> {
+    delegations: &'s Delegations,
+    place: usize,
+    /// The count when it began.
+    seen: u64,
+}
+
+impl PendingWrite<'_> {
+    /// Whether the file was changed since. With the lock of its shard held.
+    pub(super) fn is_changed(&self) -> bool {
+        self.delegations.change_count(self.place) != self.seen
+    }
+}
+
+impl Drop for PendingWrite<'_> {
+    fn drop(&mut self) {
+        self.delegations.pending.fetch_sub(1, Relaxed);
+        self.delegations.writing.fetch_sub(1, Relaxed);
+    }
 }
 
 impl Default for Delegations {
@@ -230,10 +262,12 @@ impl Default for Delegations {
             hash: RandomState::new(),
             count: AtomicUsize::new(0),
             writing: AtomicUsize::new(0),
+            pending: AtomicUsize::new(0),
             recalled: AtomicUsize::new(0),
             revoked: AtomicU64::new(0),
             contended_until_ms: (0..REST_PLACES).map(|_| AtomicU64::new(0)).collect(),
             changed_until_ms: (0..REST_PLACES).map(|_| AtomicU64::new(0)).collect(),
+            changes: (0..CHANGE_PLACES).map(|_| AtomicU64::new(0)).collect(),
         }
     }
 }
@@ -261,6 +295,26 @@ impl Delegations {
     /// lock of its shard finds there those that were given before; none is added any more.
     pub fn note_change(&self, now: Now, file: &FileKey) {
         self.rest(&self.changed_until_ms, file, now.0.saturating_add(CHANGED_MS));
+    }
+
+    /// One for writing is about to be given.
+    pub fn await_write(&self, file: &FileKey) -> PendingWrite<'_> {
+        // before the file is looked at: who has changed it and does not see this has changed it before
+        self.writing.fetch_add(1, SeqCst);
+        self.pending.fetch_add(1, Relaxed);
+        let place = self.place(file) % CHANGE_PLACES;
+        PendingWrite { delegations: self, place, seen: self.change_count(place) }
+    }
+
+    /// A file was changed without an open.
+    pub fn note_done_change(&self, file: &FileKey) {
+        if let Some(count) = self.changes.get(self.place(file) % CHANGE_PLACES) {
+            count.fetch_add(1, SeqCst);
+        }
+    }
+
+    fn change_count(&self, place: usize) -> u64 {
+        self.changes.get(place).map_or(0, |count| count.load(SeqCst))
     }
 
     fn rest(&self, places: &[AtomicU64], file: &FileKey, until_ms: u64) {

@@ -48,6 +48,12 @@ impl Holder {
 }
 
 impl V4State {
+    /// Whether this client has the write delegation of a file.
+    pub fn is_writing(&self, file: &FileKey, client: u64) -> bool {
+        let holder = self.write_holder(file, None);
+        holder.is_some_and(|holder| holder.client_id() == client)
+    }
+
     /// The client other than `except` that has a write delegation of a file.
     pub fn write_holder(&self, file: &FileKey, except: Option<u64>) -> Option<Holder> {
         let files = acquire(self.delegations.shard(file)?);

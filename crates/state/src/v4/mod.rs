@@ -66,7 +66,7 @@ pub use create_session::{CreateSession, CreateSessionError, DestroyError};
 pub use delegation::{
     DelegationConflict, DelegationRow, NamedDelegation, NotDelegated, SweptDelegations,
 };
-pub use delegation_entry::{DelegationKind, DelegationRequest, Recall};
+pub use delegation_entry::{DelegationKind, DelegationRequest, PendingWrite, Recall};
 pub use exchange_id::{ExchangeId, ExchangeIdError, Exchanged};
 pub use granted_attrs::{DelegatedTimes, FileTime, GrantedAttrs};
 pub use holder::Holder;

@@ -29,7 +29,7 @@ fn file(n: u8) -> FileKey {
 fn request(kind: DelegationKind, file: &FileKey) -> DelegationRequest<'_> {
     let opened = StateidAccess { access: ShareBits::READ, user: Some(ALICE) };
     let attrs = GrantedAttrs { change: 7, times: None };
-    DelegationRequest { kind, file, handle: b"handle", opened, attrs }
+    DelegationRequest { kind, file, handle: b"handle", opened, attrs, pending: None }
 }
 
 impl World {
@@ -401,6 +401,31 @@ fn readers_beside_one_whose_lease_is_over_are_told() {
     let DelegationConflict::Recalled(recalls) = ask() else { panic!("it is in the way") };
     assert_eq!(recalls.len(), 1, "its client is told");
     assert_eq!(recalls[0].client_id(), world.client_id(1));
+}
+
+/// What the client is told of the file is from before the change.
+#[test]
+fn a_file_that_is_changed_without_an_open_while_it_is_being_delegated_is_not() {
+    let world = World::new(2);
+    let (state, reading) = (&world.state, world.state.read());
+    let session = reading.session(&world.sessions[0]).unwrap();
+    let (kind, key) = (DelegationKind::Write, file(1));
+    let give = |changed: &dyn Fn()| {
+        assert!(state.may_delegate(Now(0), session.requester(), kind, &key).unwrap());
+        let pending = state.await_write_delegation(&key);
+        assert!(state.any_write_delegations() && state.write_delegation_count() == 0);
+        changed();
+        let request = DelegationRequest { pending: Some(&pending), ..request(kind, &key) };
+        state.delegate(Now(0), session.requester(), &request, Some(Box::new(())))
+    };
+    let change = |n| state.recall_after_change(Now(0), &file(n), None);
+    let by_another = || assert_eq!(change(1), DelegationConflict::Nothing);
+    assert_eq!(give(&by_another), Err(NotDelegated::Contention));
+    assert!(!state.any_write_delegations());
+    give(&|| ()).unwrap();
+    assert_eq!((state.write_delegation_count(), state.delegation_count()), (1, 1));
+    // who comes later finds it
+    assert!(matches!(change(1), DelegationConflict::Recalled(recalls) if recalls.len() == 1));
 }
 
 #[test]

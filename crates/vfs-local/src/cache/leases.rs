@@ -2,6 +2,9 @@
 //!
 //! The thread starts with the first lease and ends with the cache. It alone gets the signals ([`sys::lease`]).
 //!
+//! A change of attributes by the client because of whom the lease is held is not told to it ([`Leases::change_by_holder`]): what
+//! has happened to the file is its doing alone if the file's ctime is the one that the change has left.
+//!
 //! Lock: [`Table`] is locked to add a lease, to remove one, and while the thread calls back those whose lease is broken, which
 //! must not block. No descriptor is closed under it.
 
@@ -26,6 +29,35 @@ struct Lease {
     fd: OwnedFd,
     watch: i32,
     on_break: LeaseBreakCallback,
+    by_holder: ByHolder,
+}
+
+/// Seconds and nanoseconds.
+type Ctime = (i64, u32);
+
+/// What the client because of whom a file has a lease has done to its attributes.
+#[derive(Default)]
+struct ByHolder {
+    /// Changes under way.
+    under_way: usize,
+    /// Something was changed meanwhile.
+    is_changed: bool,
+    /// What the last change has left.
+    left: Option<Ctime>,
+}
+
+/// A file of which something was changed, and what its ctime is if its holder alone has done that.
+type Doubted = (RawFd, OwnedFd, Ctime);
+
+impl Lease {
+    /// Something was changed: tells whoever holds the lease, unless it may have done so itself.
+    fn doubted(&self, fd: RawFd) -> Option<Doubted> {
+        let doubted = self.by_holder.left.zip(self.fd.try_clone().ok());
+        if doubted.is_none() {
+            (self.on_break)();
+        }
+        doubted.map(|(left, file)| (fd, file, left))
+    }
 }
 
 #[derive(Default)]
@@ -72,7 +104,7 @@ impl Shared {
         loop {
             lease::wait_readable([signals.as_fd(), self.names.as_fd(), self.stop.as_fd()]);
             let changed = self.names.changed();
-            let table = self.lock();
+            let mut table = self.lock();
             if table.stopped {
                 return;
             }
@@ -82,13 +114,24 @@ impl Shared {
                     Broken::Any => table.disturb_broken(),
                 }
             }
-            match changed {
-                Some(watches) => {
-                    let leases = watches.iter().filter_map(|watch| table.of_watch.get(watch));
-                    leases.for_each(|fd| table.disturb(*fd));
-                }
-                None => table.leases.values().for_each(|lease| (lease.on_break)()),
+            let Some(watches) = changed else {
+                table.leases.values().for_each(|lease| (lease.on_break)());
+                continue;
+            };
+            let doubted: Vec<Doubted> =
+                watches.iter().filter_map(|watch| table.note_changed(*watch)).collect();
+            drop(table);
+            doubted.into_iter().for_each(|doubted| self.disturb_if_by_another(doubted));
+        }
+    }
+
+    fn disturb_if_by_another(&self, doubted: Doubted) {
+        let mut next = Some(doubted);
+        while let Some((fd, file, left)) = next {
+            if sys::stat::basic_of_fd(file.as_fd()).is_ok_and(|found| found.ctime == left) {
+                return;
             }
+            next = self.lock().note_changed_since(fd, left);
         }
     }
 }
@@ -96,6 +139,37 @@ impl Shared {
 impl Table {
     fn of_file(&self, key: &Key) -> Option<&Lease> {
         self.leases.get(self.files.get(key)?)
+    }
+
+    /// The file of a watch has got other names or attributes: who holds the lease is told, unless that may be its own doing.
+    fn note_changed(&mut self, watch: i32) -> Option<Doubted> {
+        let fd = *self.of_watch.get(&watch)?;
+        let lease = self.leases.get_mut(&fd)?;
+        if lease.by_holder.under_way > 0 {
+            lease.by_holder.is_changed = true;
+            return None;
+        }
+        lease.doubted(fd)
+    }
+
+    /// The file of a lease is not as a change by the holder has left it: that may be its next change.
+    fn note_changed_since(&mut self, fd: RawFd, left: Ctime) -> Option<Doubted> {
+        let lease = self.leases.get_mut(&fd)?;
+        if lease.by_holder.under_way > 0 {
+            lease.by_holder.is_changed = true;
+            return None;
+        }
+        if lease.by_holder.left.is_some_and(|now| now != left) {
+            return lease.doubted(fd);
+        }
+        (lease.on_break)();
+        None
+    }
+
+    /// Begins or ends a change by the holder of the lease of this watch.
+    fn by_holder(&mut self, watch: i32) -> Option<(RawFd, &mut Lease)> {
+        let fd = *self.of_watch.get(&watch)?;
+        Some((fd, self.leases.get_mut(&fd)?))
     }
 
     fn disturb(&self, fd: RawFd) {
@@ -164,6 +238,38 @@ impl Leases {
         lease.map(|lease| lease.fd.try_clone()).transpose()
     }
 
+    /// Does `change` to the attributes of a file for whoever holds its lease, who is not told of what that alone has left; with
+    /// `None` he is.
+    pub fn change_by_holder(&self, key: &Key, change: &mut dyn FnMut() -> Option<Ctime>) {
+        let shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let Some(shared) = shared else {
+            change();
+            return;
+        };
+        let watch = {
+            let mut table = shared.lock();
+            let watch = table.of_file(key).map(|lease| lease.watch);
+            if let Some((_, lease)) = watch.and_then(|watch| table.by_holder(watch)) {
+                lease.by_holder.under_way = lease.by_holder.under_way.saturating_add(1);
+            }
+            watch
+        };
+        let left = change();
+        // another lease of the file has another watch
+        let doubted = watch.and_then(|watch| {
+            let mut table = shared.lock();
+            let (fd, lease) = table.by_holder(watch)?;
+            let by_holder = &mut lease.by_holder;
+            by_holder.under_way = by_holder.under_way.saturating_sub(1);
+            by_holder.left = left;
+            let is_over = by_holder.under_way == 0;
+            (is_over && std::mem::take(&mut by_holder.is_changed)).then(|| lease.doubted(fd))?
+        });
+        if let Some(doubted) = doubted {
+            shared.disturb_if_by_another(doubted);
+        }
+    }
+
     /// Takes a lease of a file that was opened for it, as its kind wants it; `None` if somebody has it open whom it would
     /// hold back.
     ///
@@ -178,7 +284,7 @@ impl Leases {
     ) -> io::Result<Option<HeldLease>> {
         let shared = self.started()?;
         let number = fd.as_raw_fd();
-        let watch = shared.names.add(fd.as_fd())?;
+        let watch = shared.names.add(fd.as_fd(), kind)?;
         {
             let mut table = shared.lock();
             // the kernel has one watch of a file, which two leases of it cannot share
@@ -190,7 +296,10 @@ impl Leases {
             if kind == Kind::Everybody {
                 shared.against_everybody.fetch_add(1, Relaxed);
             }
-            table.leases.insert(number, Lease { key, kind, fd, watch, on_break });
+            table.leases.insert(
+                number,
+                Lease { key, kind, fd, watch, on_break, by_holder: ByHolder::default() },
+            );
         }
         let held = HeldLease { shared, queue: Arc::clone(queue), number };
         // known before it is taken: it may be broken at once

@@ -5,6 +5,7 @@
 //! the file is open at all but by the descriptor that it is taken of: the server's others are closed, and until the lease
 //! ends all calls get copies of that one ([`Leases::sole_open_file`](crate::cache::leases::Leases::sole_open_file)).
 
+use crate::cache::change_attr::ChangeSource;
 use crate::cache::leases::HeldLease;
 use crate::cache::open_file::OpenFile;
 use crate::errno;
@@ -15,7 +16,7 @@ use std::sync::Arc;
 use sys::errno::Errno;
 use sys::lease::Kind;
 use sys::open::How;
-use vfs::{Cx, Fid, Kept, LeaseBreakCallback, Leases, Result, Status, need_regular};
+use vfs::{Attr, Cx, Fid, Kept, LeaseBreakCallback, Leases, Result, Status, need_regular};
 
 /// The part of the open files that may have a lease besides: one of this many.
 const LEASED_SHARE: usize = 4;
@@ -50,6 +51,15 @@ impl Leases for LocalFs {
             Err(status) => Err(status),
             Ok(fd) => self.take_lease(cx, fid, (Kind::Everybody, fd), on_break),
         }
+    }
+
+    fn change_by_holder(&self, fid: &Fid, change: &mut dyn FnMut() -> Option<Attr>) {
+        // else another change may leave the same ctime
+        let is_told_apart = self.change_source == ChangeSource::Ctime;
+        self.files.leases.change_by_holder(&self.key(fid), &mut || {
+            let ctime = change()?.ctime;
+            is_told_apart.then_some((ctime.sec, ctime.nsec))
+        });
     }
 }
 

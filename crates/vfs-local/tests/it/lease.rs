@@ -3,9 +3,11 @@
 
 use crate::support::{ROOT, Stage, each, find, make, of, put, take};
 use bowline_vfs_local::LocalFs;
-use std::fs::File;
+use std::fs::{File, FileTimes};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 use sys::testing::lease::WriteLease;
 use vfs::{Backend, Fid, LockChange, LockMode, LockOutcome, LockRange, SetAttr, Status};
 
@@ -215,5 +217,67 @@ fn locks_for_reading_disturb_no_lease_of_ours_and_one_for_writing_comes_after_it
         let other = local.locks().unwrap().open(&cx, &fid).unwrap();
         let found = other.test(LockRange::new(0, 5).unwrap(), LockMode::Write).unwrap().unwrap();
         assert_eq!((found.range.start(), found.mode), (0, LockMode::Read));
+    });
+}
+
+#[test]
+fn a_time_of_change_that_a_local_program_sets_alone_disturbs_a_lease() {
+    each_file(|stage, local, fid| {
+        let (lease, heard) = lease_of(local, &fid);
+        let file = File::open(stage.tree.join("file")).unwrap();
+        file.set_times(FileTimes::new().set_modified(SystemTime::UNIX_EPOCH)).unwrap();
+        heard.recv_timeout(SOON).unwrap();
+        drop(lease);
+    });
+}
+
+/// Whoever holds everybody back knows what it has changed itself.
+#[test]
+fn what_the_holder_of_a_lease_changes_is_not_told_to_it() {
+    each_file(|stage, local, fid| {
+        let cx = of(ROOT);
+        let (path, beside) = (stage.tree.join("file"), stage.tree.join("beside"));
+        let other = make(local, &cx, &local.root(), "beside", 0o644).unwrap().node.unwrap().fid;
+        let (lease, heard) = lease_against_everybody(local, &fid);
+        let (_other_lease, other_heard) = lease_of(local, &other);
+        let chmod = |path: &Path, mode| {
+            std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
+        };
+        let set_mode = |mode| {
+            let set = SetAttr { mode: Some(mode), ..SetAttr::default() };
+            local.setattr(&cx, &fid, &set, None).unwrap().after
+        };
+        let leases = local.leases().unwrap();
+        if local.limits().change_kind == vfs::ChangeKind::Undefined {
+            // two changes may leave the same time: it is told of all
+            leases.change_by_holder(&fid, &mut || set_mode(0o640));
+            return heard.recv_timeout(SOON).unwrap();
+        }
+        // changes are told in their order: the other file's comes last
+        let nothing_is_told = || {
+            chmod(&beside, 0o600);
+            other_heard.recv_timeout(SOON).unwrap();
+            assert_eq!(heard.try_recv(), Err(TryRecvError::Empty));
+        };
+        leases.change_by_holder(&fid, &mut || set_mode(0o640));
+        nothing_is_told();
+        leases.change_by_holder(&fid, &mut || {
+            set_mode(0o600);
+            // noted while the change is under way
+            nothing_is_told();
+            set_mode(0o640)
+        });
+        nothing_is_told();
+        chmod(&path, 0o644);
+        heard.recv_timeout(SOON).unwrap();
+        leases.change_by_holder(&fid, &mut || {
+            let left = set_mode(0o640);
+            chmod(&path, 0o600);
+            left
+        });
+        heard.recv_timeout(SOON).unwrap();
+        leases.change_by_holder(&fid, &mut || set_mode(0o640).filter(|_| false));
+        heard.recv_timeout(SOON).unwrap();
+        drop(lease);
     });
 }

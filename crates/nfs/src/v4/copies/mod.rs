@@ -82,6 +82,8 @@ pub(super) trait CopyServer: Send + Sync {
     fn copies(&self) -> &Copies;
     fn state(&self) -> &V4State;
     fn now(&self) -> Now;
+    /// Something may have been written since the right to it was checked.
+    fn copy_stepped(&self, copy: &AsyncCopy);
     /// Tells a client how a copy has ended; [`Copies::answered`] is called then.
     fn tell_copy_ended(self: Arc<Self>, copy: &AsyncCopy, status: Nfsstat4);
 }

@@ -30,6 +30,7 @@ fn run(server: &Weak<dyn CopyServer>, export: u32) {
         let step = copy.step(server.state(), &mut buffer);
         let copied = copy.copied.load(Relaxed).saturating_sub(before);
         copies.counters.bytes.fetch_add(copied, Relaxed);
+        server.copy_stepped(&copy);
         if step == Step::Later {
             std::thread::sleep(PAUSE);
         }

@@ -1,10 +1,12 @@
 //! Copies that go on after their COPY was answered (RFC 7862 §4.8, §15.2, §15.8, §15.9), over files in memory whose copying
 //! can be slow and fail.
 
+use super::delegations::WRITE_DELEGATION;
 use super::{Client, Results, fattr, name, ok, oper, plain, send};
 use crate::support::{TestServer, exports};
 use bowline_nfs::CopyMode;
 use bowline_nfs::v4::CopyCounts;
+use export::Delegate;
 use proto::layout::Bytes;
 use proto::nfs4::{
     Bitmap4, CloneArgs, CloseArgs, CopyArgs, Createhow4, ExchangeIdArgs, Nfsstat4, OpenArgs,
@@ -14,7 +16,7 @@ use proto::nfs4::{
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use vfs::{Backend, Status};
-use vfs_mem::{Fault, FaultyFs, MemFs, MemOptions, Operation};
+use vfs_mem::{Fault, FaultyFs, Gate, MemFs, MemOptions, Operation};
 
 const MIB: u64 = 1 << 20;
 /// Bytes of a step.
@@ -566,8 +568,29 @@ fn after_a_restart_no_copy_is_known() {
     }
 }
 
+/// The right to a step is checked before it is made.
+#[test]
+fn a_step_that_a_write_delegation_has_overtaken_recalls_it() {
+    let rig = Rig::new();
+    let copy = rig.begin_held();
+    let gate: &'static Gate = Box::leak(Box::default());
+    let operation = Some(Operation::CopyRange);
+    rig.set(Fault { operation, gate: Some(gate), ..Fault::default() });
+    gate.await_call();
+    rig.client.server.nfs().set_delegations(Delegate::Write);
+    let close = CloseArgs { seqid: 0, stateid: rig.to.1 };
+    let closed = rig.client.call(&[rig.client.putfh(&rig.to.0), oper(op::CLOSE, &close)]);
+    assert_eq!(closed.status, Nfsstat4::Ok);
+    let holder = rig.client.beside(b"holder");
+    assert_eq!(holder.open_for_delegation(b"to"), WRITE_DELEGATION);
+    gate.open();
+    rig.ended(copy);
+    let counts = rig.client.server.nfs().delegation_counts();
+    assert_eq!((counts.writing, counts.recalled), (1, 1));
+}
+
 impl Client {
-    fn set_callbacks(&self, arrive: bool) {
+    pub(super) fn set_callbacks(&self, arrive: bool) {
         let reading = self.server.nfs().v4.state.read();
         reading.session(&self.session).unwrap().set_callbacks(arrive);
     }
