@@ -31,7 +31,7 @@ impl Acls for LocalFs {
         sys::acl::set(file.path(), attribute(kind), value.as_deref()).map_err(errno::from)?;
         let change = self.wcc_data(&file, &before);
         if self.has_to_sync(cx) {
-            self.sync_object(cx, &file)?;
+            self.sync_leased(cx, fid, &file)?;
         }
         Ok(change)
     }

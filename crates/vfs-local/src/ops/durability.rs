@@ -20,7 +20,7 @@ use crate::medium::Medium;
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, BorrowedFd};
 use sys::open::{How, open_listing, reopen};
-use vfs::{Cx, Durability, FileType, Result, Status};
+use vfs::{Cx, Durability, Fid, FileType, Result, Status};
 
 impl LocalFs {
     /// Whether the export guarantees that changes are on disk before they are answered, and there is
@@ -74,6 +74,17 @@ impl LocalFs {
             Ok(Some(fd)) => self.synced(sys::io::sync(fd.as_fd())),
             // or it is neither readable nor writable for an unprivileged server
             Ok(None) | Err(_) => self.sync_everything(),
+        }
+    }
+
+    /// The same of an object that may be a file with a lease against everybody, which opening it again would break.
+    pub(crate) fn sync_leased(&self, cx: &Cx<'_>, fid: &Fid, object: &OpenFile) -> Result<()> {
+        match self.files.leases.sole_open_file(&self.key(fid)).map_err(errno::from)? {
+            Some(fd) => {
+                self.will_block(cx)?;
+                self.synced(sys::io::sync(fd.as_fd()))
+            }
+            None => self.sync_object(cx, object),
         }
     }
 

@@ -32,7 +32,7 @@ pub fn setattr(
     }
     apply_to(local, cx, fid, &file, &before, set)?;
     let around = local.wcc_data(&file, &before);
-    sync_set(local, cx, &file, set)?;
+    sync_set(local, cx, fid, &file, set)?;
     Ok(around)
 }
 
@@ -44,14 +44,14 @@ pub fn apply_and_sync(local: &LocalFs, cx: &Cx<'_>, fid: &Fid, set: &SetAttr) ->
     let (file, before) = local.begin_change(cx, fid)?;
     apply_to(local, cx, fid, &file, &before, set)?;
     file.end();
-    sync_set(local, cx, &file, set)
+    sync_set(local, cx, fid, &file, set)
 }
 
-fn sync_set(local: &LocalFs, cx: &Cx<'_>, file: &OpenFile, set: &SetAttr) -> Result<()> {
+fn sync_set(local: &LocalFs, cx: &Cx<'_>, fid: &Fid, file: &OpenFile, set: &SetAttr) -> Result<()> {
     if set.is_empty() || !local.has_to_sync(cx) {
         return Ok(());
     }
-    local.sync_object(cx, file)
+    local.sync_leased(cx, fid, file)
 }
 
 /// Sets attributes.

@@ -51,7 +51,7 @@ fn change(
     with_space(local, || call(fd))?;
     let change = local.wcc_data(&file, &before);
     if local.has_to_sync(cx) {
-        local.sync_object(cx, &file)?;
+        local.sync_leased(cx, fid, &file)?;
     }
     Ok(change)
 }

@@ -42,7 +42,7 @@ fn change(
     change(&file).map_err(errno::from)?;
     let change = local.wcc_data(&file, &before);
     if local.has_to_sync(cx) {
-        local.sync_object(cx, &file)?;
+        local.sync_leased(cx, fid, &file)?;
     }
     Ok(change)
 }
