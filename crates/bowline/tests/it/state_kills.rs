@@ -1,10 +1,11 @@
 //! The server is killed and started again, over and over, under two clients of version 4.1 that take byte ranges of one file
 //! from one another and hold a file each that nobody else may open: after each kill both get back all that they had, and
-//! nobody ever has what another has. `KILLS=1000` for more kills, `SEED` for the same choices.
+//! nobody ever has what another has. Over plain TCP and over TLS. `KILLS=1000` for more kills, `SEED` for the same choices.
 
 use crate::lock_recovery::alone;
 use crate::many_lock_hosts::count;
 use crate::rig::Server;
+use crate::rig::channel::Channel;
 use crate::rig::random::{Xorshift, seed};
 use client::nfs4::{Operations, Session, results_inside, succeeded};
 use client::{Client, Error, Identity};
@@ -20,6 +21,7 @@ use std::time::{Duration, Instant};
 
 /// Times that the server is killed, unless `KILLS` says otherwise.
 const KILLS: u32 = 20;
+const KILLS_UNDER_TLS: u32 = 10;
 /// Milliseconds for which it may live once both clients are back.
 const LIFE_MS: u64 = 30;
 /// Bytes of the file that both lock.
@@ -32,6 +34,7 @@ const NONE: Fattr4<'static> = Fattr4 { mask: Bitmap4::NONE, values: Bytes(b"") }
 /// What all threads know.
 struct Shared {
     port: u16,
+    channel: Channel,
     /// Who has each byte; 0 for nobody.
     holders: Vec<AtomicU8>,
     stop: AtomicBool,
@@ -46,8 +49,8 @@ fn open_args<'a>(how: OpenHow4<'a>, claim: OpenClaim4<'a>, deny: u32) -> OpenArg
     OpenArgs { seqid: 0, share_access: BOTH, share_deny: deny, owner, how, claim }
 }
 
-fn connection(port: u16) -> client::Result<Client> {
-    let mut client = Client::tcp(([127, 0, 0, 1], port).into(), PATIENCE)?;
+fn connection(shared: &Shared) -> client::Result<Client> {
+    let mut client = shared.channel.connect(([127, 0, 0, 1], shared.port).into(), PATIENCE)?;
     client.set_identity(Some(Identity::new(65_534, 65_534)));
     Ok(client)
 }
@@ -70,7 +73,7 @@ struct Holder<'s> {
 
 impl<'s> Holder<'s> {
     fn new(shared: &'s Shared, number: u8) -> Self {
-        let mut client = connection(shared.port).unwrap();
+        let mut client = connection(shared).unwrap();
         let mut session = client.open_session(&[b'm', number], 4).unwrap();
         let (open, file) = open(&mut client, &mut session, b"shared", 0).unwrap();
         let own = [b'o', number];
@@ -127,7 +130,7 @@ impl<'s> Holder<'s> {
     }
 
     fn reclaim(&mut self) -> client::Result<()> {
-        self.client = connection(self.shared.port)?;
+        self.client = connection(self.shared)?;
         self.session = self.client.open_reading_session(1, &[b'm', self.number], 4)?;
         self.lock = None;
         for (at, deny) in [(0, 0), (1, BOTH)] {
@@ -222,7 +225,7 @@ pub fn open(
 fn intrude(shared: &Shared) -> u64 {
     let mut refused = 0;
     while !shared.stop.load(SeqCst) {
-        let tried = connection(shared.port).and_then(|mut client| {
+        let tried = connection(shared).and_then(|mut client| {
             let mut session = client.open_session(b"intruder", 4)?;
             loop {
                 for number in [1, 2] {
@@ -275,7 +278,15 @@ fn kill(server: &mut Server, shared: &Shared, kills: u32, is_over: impl Fn() -> 
 
 #[test]
 fn nothing_is_lost_or_granted_twice_when_the_server_is_killed_over_and_over() {
-    let kills = count("KILLS", KILLS);
+    killed_over_and_over(Channel::Plain, count("KILLS", KILLS));
+}
+
+#[test]
+fn nothing_is_lost_or_granted_twice_over_tls_when_the_server_is_killed_over_and_over() {
+    killed_over_and_over(Channel::tls(), count("KILLS", KILLS_UNDER_TLS));
+}
+
+fn killed_over_and_over(channel: Channel, kills: u32) {
     alone(move || {
         let base = tempfile::tempdir().unwrap();
         let served = base.path().join("served");
@@ -284,10 +295,14 @@ fn nothing_is_lost_or_granted_twice_when_the_server_is_killed_over_and_over() {
             std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o777)).unwrap();
         }
         let exports = base.path().join("exports");
-        std::fs::write(&exports, format!("{} *(rw,insecure,fsid=0)\n", served.display())).unwrap();
-        let mut server = Server::start(&["--exports", exports.to_str().unwrap()]);
+        let options = format!("rw,insecure,fsid=0{}", channel.demanded());
+        std::fs::write(&exports, format!("{} *({options})\n", served.display())).unwrap();
+        let mut args = channel.options();
+        args.extend(["--exports".to_owned(), exports.display().to_string()]);
+        let mut server = Server::start(&args.iter().map(String::as_str).collect::<Vec<_>>());
         let shared = Shared {
             port: server.port,
+            channel,
             holders: (0..BYTES).map(|_| AtomicU8::new(0)).collect(),
             stop: AtomicBool::new(false),
             returns: [const { AtomicU64::new(0) }; 2],

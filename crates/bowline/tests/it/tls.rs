@@ -1,6 +1,7 @@
 //! RPC with TLS as an operator sets it up: certificates by one command, exports that demand them, renewal, diagnoses.
 
 use crate::operator_tables::connect;
+use crate::rig::channel::Channel;
 use crate::rig::{Server, bowline, text};
 use crate::state_kills::open;
 use client::nfs4::Session;
@@ -13,7 +14,8 @@ use std::io::{Read, Write};
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::time::{Duration, Instant, SystemTime};
 use tls::{ClientFiles, ClientTls};
 use xdr::Writer;
 
@@ -149,6 +151,97 @@ fn tls_require_refuses_calls_in_the_clear() {
     assert!(refused.contains("weak") || refused.contains("Weak"), "{refused}");
     let mut client = sealed_client(&server, dir.path().join("ca.pem"), None);
     client.mount(place.as_bytes()).unwrap();
+}
+
+/// Waits until something is so.
+#[track_caller]
+fn until(mut is_so: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < PATIENCE, "never");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Streams that are busy while the server's certificate is replaced over and over (`RENEWALS` for more), the kernel's part in
+/// TLS is switched, and clients come and go: no call fails, and no handshake. A client whose certificate ends keeps its
+/// connection until a reload looks at it, gets no new one, and the log says why.
+#[test]
+fn certificates_are_renewed_and_end_under_load() {
+    const STREAMS: usize = 16;
+    let renewals = std::env::var("RENEWALS").map_or(6, |number| number.parse().unwrap());
+    let channel = Channel::tls();
+    let Channel::Tls(certificates) = &channel else { unreachable!() };
+    let (log, exports) = (certificates.file("log"), certificates.file("exports"));
+    let served = certificates.file("served");
+    std::fs::create_dir(&served).unwrap();
+    std::fs::write(served.join("a"), vec![7; 100_000]).unwrap();
+    std::fs::write(&exports, format!("{} *(rw,insecure,xprtsec=tls:mtls)\n", served.display()))
+        .unwrap();
+    let ca = certificates.file("ca.pem");
+    let mut args = channel.options();
+    for option in
+        [["--exports", exports.to_str().unwrap()], ["--tls-client-ca", ca.to_str().unwrap()]]
+    {
+        args.extend(option.map(str::to_owned));
+    }
+    let error = std::fs::File::create(&log).unwrap();
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let server = Server::start_with(&args, |command| {
+        command.stderr(error);
+    });
+    let mut first = channel.connect(([127, 0, 0, 1], server.port).into(), PATIENCE).unwrap();
+    let root = first.mount(served.as_os_str().as_encoded_bytes()).unwrap();
+    let file = first.lookup(&root, b"a").unwrap().handle;
+    let (stop, calls) = (AtomicBool::new(false), AtomicU64::new(0));
+    let at: SocketAddr = ([127, 0, 0, 1], server.port).into();
+    let connect = || channel.connect(at, PATIENCE).unwrap();
+    let read = |client: &mut Client| {
+        assert!(client.read(&file, 0, 100_000).unwrap().data == [7; 100_000]);
+        calls.fetch_add(1, SeqCst);
+    };
+    let work = |mut client: Client| {
+        while !stop.load(SeqCst) {
+            read(&mut client);
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..STREAMS {
+            scope.spawn(|| work(connect()));
+        }
+        scope.spawn(|| {
+            while !stop.load(SeqCst) {
+                read(&mut connect());
+            }
+        });
+        for renewal in 0..renewals {
+            let before = calls.load(SeqCst);
+            certificates.renew();
+            out(&server.ask(&["reload"]));
+            out(&server.ask(&["set", if renewal % 2 == 0 { "ktls=off" } else { "ktls=auto" }]));
+            read(&mut connect());
+            until(|| calls.load(SeqCst) > before + 2 * STREAMS as u64);
+        }
+        stop.store(true, SeqCst);
+    });
+    println!("{} calls under {renewals} renewals", calls.load(SeqCst));
+    let end = SystemTime::now() + Duration::from_secs(3);
+    let ended = certificates.identity(end);
+    let mut known = sealed_client(&server, ca.clone(), Some(ended.clone()));
+    until(|| SystemTime::now() > end + Duration::from_secs(1));
+    known.getattr(&root).unwrap();
+    out(&server.ask(&["reload"]));
+    until(|| known.getattr(&root).is_err());
+    let tls =
+        ClientTls::open(&ClientFiles { ca: Some(ca), identity: Some(ended) }, true, tls::ALPN)
+            .unwrap();
+    // the client's side of a handshake is over before the server has seen the certificate
+    let refused = match starttls::connect(at, PATIENCE, NFS3, (&tls, "localhost")) {
+        Ok(stream) => Client::over_tls(stream, PATIENCE).null().is_err(),
+        Err(_) => true,
+    };
+    assert!(refused, "a certificate that has ended is accepted");
+    until(|| std::fs::read_to_string(&log).unwrap().contains("its certificate has expired"));
 }
 
 /// A COMPOUND that writes data at the beginning of a file, as Linux sends it, in a record.

@@ -97,9 +97,10 @@ fn ext4_keeps_acknowledged_changes_in_a_container() {
     nothing_is_lost("ext4", "container");
 }
 
+/// Those of a client over TLS.
 #[test]
 fn xfs_keeps_acknowledged_changes() {
-    nothing_is_lost("xfs", "root");
+    nothing_is_lost("xfs", "tls");
 }
 
 #[test]

@@ -7,6 +7,7 @@ use proto::nfs3::{CreateHow3, MknodData3, Nfstime3, Sattr3, SetTime3, StableHow}
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
+use tls::{ClientFiles, ClientTls};
 
 /// Longest wait for a copy of the disk, and for a reply.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -73,6 +74,17 @@ fn copy_disk(job: &Path, n: u64) {
     }
 }
 
+/// A connection to the server of the guest, over TLS if power.sh says by which authority.
+fn connect() -> Client {
+    let at = "127.0.0.1:2049".parse().unwrap();
+    let Some(ca) = std::env::var_os("CA") else { return Client::tcp(at, PATIENCE).unwrap() };
+    let files = ClientFiles { ca: Some(ca.into()), identity: None };
+    let tls = ClientTls::open(&files, true, tls::ALPN).unwrap();
+    let nfs3 = (proto::nfs3::PROGRAM, proto::nfs3::VERSION);
+    let stream = client::starttls::connect(at, PATIENCE, nfs3, (&tls, "localhost")).unwrap();
+    Client::over_tls(stream, PATIENCE)
+}
+
 /// A connection, and the handles of what it works on.
 struct Caller {
     client: Client,
@@ -83,7 +95,7 @@ struct Caller {
 
 impl Caller {
     fn new() -> Self {
-        let mut client = Client::tcp("127.0.0.1:2049".parse().unwrap(), PATIENCE).unwrap();
+        let mut client = connect();
         client.set_identity(Some(Identity::root()));
         let root = client.mount(b"/mnt/disk/served").unwrap();
         let mut dirs = vec![root];

@@ -2,6 +2,7 @@
 
 use super::{Lives, udp_proxy::UdpProxy};
 use crate::rig::NOBODY;
+use crate::rig::channel::Channel;
 use crate::rig::random::Xorshift;
 use client::{Client, Error, Fh, Identity};
 use proto::nfs3::{CreateHow3, Sattr3, StableHow};
@@ -46,13 +47,20 @@ struct File {
     data: Vec<u8>,
 }
 
+/// How a client reaches the server.
+#[derive(Clone, Copy)]
+pub enum Transport<'l> {
+    Stream(&'l Channel),
+    Datagrams(UdpProxy),
+}
+
 /// A directory of the client's, by number, and a name there.
 type Slot = (usize, usize);
 
 pub struct RandomClient<'l> {
     client: Client,
     at: SocketAddr,
-    udp: Option<UdpProxy>,
+    way: Transport<'l>,
     lives: &'l Lives,
     random: Xorshift,
     pub tally: Tally,
@@ -75,10 +83,10 @@ fn name(place: Slot) -> [u8; 1] {
     [b'a' + place.1 as u8]
 }
 
-fn connect(at: SocketAddr, udp: Option<UdpProxy>) -> Result<Client, Error> {
-    let mut client = match udp {
-        Some(line) => Client::udp(line.0, PATIENCE)?,
-        None => Client::tcp(at, PATIENCE)?,
+fn connect(at: SocketAddr, way: Transport<'_>) -> Result<Client, Error> {
+    let mut client = match way {
+        Transport::Datagrams(line) => Client::udp(line.0, PATIENCE)?,
+        Transport::Stream(channel) => channel.connect(at, PATIENCE)?,
     };
     client.set_identity(Some(Identity::new(NOBODY, NOBODY)));
     Ok(client)
@@ -88,21 +96,21 @@ impl<'l> RandomClient<'l> {
     /// A client with two directories of its own.
     pub fn new(
         at: SocketAddr,
-        udp: Option<UdpProxy>,
+        way: Transport<'l>,
         served: &Path,
         seed: u64,
         lives: &'l Lives,
     ) -> Self {
         let (tally, dirs, files) = Default::default();
         let client = loop {
-            if let Ok(client) = connect(at, udp) {
+            if let Ok(client) = connect(at, way) {
                 break client;
             }
         };
         let random = Xorshift(seed);
         let (gone, looked, written) = (None, 0, 0);
         let mut new =
-            Self { client, at, udp, lives, random, tally, dirs, files, gone, looked, written };
+            Self { client, at, way, lives, random, tally, dirs, files, gone, looked, written };
         let path = served.to_str().unwrap().as_bytes();
         let root = new.call(|client| client.mount(path)).result.unwrap();
         for dir in 0..2 {
@@ -134,7 +142,7 @@ impl<'l> RandomClient<'l> {
             assert!(killed, "nobody has killed the server: {error:?}");
             assert!(begun.elapsed() < PATIENCE, "{error:?}");
             std::thread::sleep(Duration::from_millis(1));
-            if let Ok(client) = connect(self.at, self.udp) {
+            if let Ok(client) = connect(self.at, self.way) {
                 self.client = client;
             }
         }

@@ -1,5 +1,6 @@
 //! The binary under test: run once, or as a live server of a directory of its own.
 
+pub mod channel;
 pub mod random;
 
 use serde_json::Value;
