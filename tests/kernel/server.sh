@@ -8,9 +8,11 @@
 # container (root without CAP_DAC_READ_SEARCH, as in containers), held (ext4, and the socket is one of this script's, as with
 # systemd: it stays when the server is killed), crossing (file systems mounted below the exports, an
 # export inside another; `a` has crossmnt), referral (exports that a second server at 10.77.0.2 has), names (owners have the
-# names of a domain), tls and mtls (the exports demand that; the guest's certificates are in $KC_JOB/tls).
+# names of a domain). tls and mtls are ext4 whose exports demand that, and behind another kind, as in crossing+tls, the same of
+# its exports; the guest's certificates are in $KC_JOB/tls.
 set -u
-bowline=$1 kind=$2
+bowline=$1 kind=${2%+*} xprtsec=
+case $2 in *+*tls) xprtsec=${2##*+} ;; tls | mtls) kind=ext4 xprtsec=$2 ;; *) ;; esac
 shift 2
 export_dir=$KC_JOB/export state=$KC_JOB/state
 mkdir -p "$export_dir" "$state"
@@ -32,8 +34,7 @@ $export_dir/a       *(rw,no_root_squash,insecure)
 $export_dir/ro      *(ro,no_root_squash,insecure)
 $export_dir/squash  *(rw,root_squash,insecure)
 END
-if [ "$kind" = tls ] || [ "$kind" = mtls ]; then
-  sed -i "s/insecure/insecure,xprtsec=$kind/" "$KC_JOB/exports"
+if [ -n "$xprtsec" ]; then
   "$bowline" tls init --dir "$KC_JOB/tls" 10.77.0.1
   "$bowline" tls client --dir "$KC_JOB/tls" client.lab.test
   set -- "$@" --tls-cert "$KC_JOB/tls/server.pem" --tls-key "$KC_JOB/tls/server.key" --tls-client-ca "$KC_JOB/tls/ca.pem"
@@ -59,6 +60,7 @@ $export_dir/a/own        *(ro,no_root_squash,insecure)
 $export_dir/a/own/nohide *(ro,no_root_squash,insecure,nohide)
 END
 fi
+[ -z "$xprtsec" ] || sed -i "s/insecure/insecure,xprtsec=$xprtsec/" "$KC_JOB/exports"
 run="$bowline serve --exports $KC_JOB/exports --listen 0.0.0.0 --port 2049 \
   --state-dir $state --control $KC_JOB/control.sock $*"
 [ "$kind" = names ] && run="$run --set idmap-domain=lab.example"
@@ -83,6 +85,7 @@ if [ "$kind" = user ]; then
   echo 111 >/proc/sys/net/ipv4/ip_unprivileged_port_start
   chmod 755 "$KC_JOB"
   chown -R 65534:65534 "$export_dir" "$state" "$KC_JOB/exports"
+  [ -z "$xprtsec" ] || chown -R 65534:65534 "$KC_JOB/tls"
   install -d -o 65534 -g 65534 -m 700 "$KC_JOB/run"
   cp "$bowline" "$KC_JOB/bowline"
   run="setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all \

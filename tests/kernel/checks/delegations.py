@@ -234,11 +234,14 @@ def a_silent_holder_costs_others_a_lease():
         name = "silent-%d" % who
         if ME == 3:
             write(name, "old")
+            # for a second after a change nobody gets a delegation
+            time.sleep(1.2)
         meet("made-" + name)
         if ME == 2:
             assert read(name) == "old"
         meet("read-" + name)
         if ME == 1:
+            assert name in delegated()
             cut("down")
         meet("cut-" + name)
         began = time.time()
