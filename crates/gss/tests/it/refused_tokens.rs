@@ -9,7 +9,7 @@ use sys::gssapi::{Initiator, InitiatorCredential};
 use testing::{Missing, Realm, in_child, skip};
 
 /// What is wrong, a change of krb5.conf for it, how long the token is on its way, and what the operator reads.
-const CASES: [(&str, &str, u64, &[&str]); 7] = [
+const CASES: [(&str, &str, u64, &[&str]); 8] = [
     ("nothing", "", 0, &[]),
     // one second in place of five minutes
     (
@@ -27,6 +27,8 @@ const CASES: [(&str, &str, u64, &[&str]); 7] = [
     // the KDC has newer keys than the server
     ("rolled", "", 0, &["kvno 3", "add it with kadmin ktadd"]),
     ("missing", "", 0, &["keytab", "no key for the name that the client uses"]),
+    // of another realm than the server's keys
+    ("realm", "", 0, &["no key for the name that the client uses"]),
     ("service", "", 0, &["asked for host/server.lab.test", "not an nfs/ service"]),
     ("garbage", "", 0, &["oken"]),
 ];
@@ -75,6 +77,9 @@ fn each_has_its_words() {
     let of_both = "nfs/server.lab.test host/server.lab.test";
     realm.kadmin(&format!("ktadd -norandkey -k {} {of_both}", file("server")));
     realm.kadmin(&format!("ktadd -norandkey -k {} host/server.lab.test", file("of-host")));
+    realm.kadmin("addprinc -randkey nfs/server.lab.test@OTHER.TEST");
+    let of_other = "nfs/server.lab.test@OTHER.TEST";
+    realm.kadmin(&format!("ktadd -norandkey -k {} {of_other}", file("of-other-realm")));
     realm.kadmin(&format!("ktadd -norandkey -k {} alice", file("client")));
     let plain = fs::read_to_string(realm.config()).unwrap();
     for (case, change, ..) in CASES {
@@ -83,7 +88,11 @@ fn each_has_its_words() {
         if case == "rolled" {
             realm.kadmin(&format!("ktadd -k {} nfs/server.lab.test", file("new")));
         }
-        let server = file(if case == "missing" { "of-host" } else { "server" });
+        let server = file(match case {
+            "missing" => "of-host",
+            "realm" => "of-other-realm",
+            _ => "server",
+        });
         let settings = [
             format!("KRB5_CONFIG={}", file(case)),
             format!("LAB_CLIENT_KEYTAB={}", file("client")),
