@@ -43,9 +43,11 @@ impl OpenFiles {
         Err(Status::Jukebox)
     }
 
-    /// Makes sure that a kept file whose last name has just been removed is open: `file` is the same object.
+    /// Makes sure that a kept file whose last name has just been removed is open, and that the end of its last guard closes
+    /// it: `file` is the same object.
     pub fn pin_removed(&self, key: Key, file: &OpenFile) {
-        if self.must_open(&key) {
+        file.note_removed();
+        if self.must_open_removed(&key) {
             let path = self.open_with_retry(|| reopen(file.path(), How::Path));
             self.insert_again(key, file, path);
         }
@@ -53,14 +55,20 @@ impl OpenFiles {
 
     /// The same for an object that is in the cache only if another thread has put it there; `file` makes an entry for it.
     pub fn pin_removed_with(&self, key: Key, file: impl FnOnce() -> OpenFile) {
-        if self.must_open(&key) {
-            self.insert(key, Arc::new(file()));
+        if self.must_open_removed(&key) {
+            let file = file();
+            file.note_removed();
+            self.insert(key, Arc::new(file));
         }
     }
 
-    /// Whether a file is kept, and has no entry that is pinned.
-    fn must_open(&self, key: &Key) -> bool {
-        self.kept.has(key) && !self.with(key, |file| file.is_pinned()).unwrap_or(false)
+    /// Whether a file that has just lost its last name is kept, and has no entry that is pinned. An entry learns of the loss.
+    fn must_open_removed(&self, key: &Key) -> bool {
+        let note = |file: &Arc<OpenFile>| {
+            file.note_removed();
+            file.is_pinned()
+        };
+        self.kept.has(key) && !self.with(key, note).unwrap_or(false)
     }
 
     /// Puts a new entry in the place of one that was taken out, with the path descriptor alone.
@@ -163,15 +171,14 @@ impl OpenFiles {
         }
     }
 
-    /// Removes one guard of a file.
+    /// Removes one guard of a file. Without the last one a file that was removed is closed: the file system is not asked
+    /// whether it was, because whoever removes it here notes that, and [`OpenFiles::sweep`] finds what local programs remove.
     fn let_go(&self, key: &Key) {
         let unpin = |file: &Arc<OpenFile>| {
             file.unpin();
-            Arc::clone(file)
+            file.was_removed()
         };
-        let last = self.kept.remove(key, || self.with(key, unpin)).flatten();
-        // without the map's guard: the file system may block
-        if last.is_some_and(|file| file.is_removed()) {
+        if self.kept.remove(key, || self.with(key, unpin)).flatten() == Some(true) {
             self.close_later(*key);
         }
     }
@@ -222,6 +229,13 @@ mod tests {
         files.keep(key(n), pin).unwrap().0
     }
 
+    /// Removes a file's last name as a client's REMOVE does.
+    fn remove(files: &OpenFiles, n: u64, path: &Path) {
+        std::fs::remove_file(path).unwrap();
+        let file = files.with(&key(n), Arc::clone).unwrap();
+        files.pin_removed(key(n), &file);
+    }
+
     fn is_open(files: &OpenFiles, n: u64) -> bool {
         files.with(&key(n), |_| ()).is_some()
     }
@@ -233,7 +247,7 @@ mod tests {
         File::create(&path).unwrap();
         let files = Arc::new(OpenFiles::new(100).with_entries_max(16));
         let (first, second) = (keep(&files, 0, &path), keep(&files, 0, &path));
-        std::fs::remove_file(&path).unwrap();
+        remove(&files, 0, &path);
         let other = dir.path().join("other");
         File::create(&other).unwrap();
         let others: Vec<_> = (1..200).map(|n| keep(&files, n, &other)).collect();
@@ -262,7 +276,7 @@ mod tests {
             file.writer_or(open).unwrap();
             file.note_written(1);
         });
-        std::fs::remove_file(&path).unwrap();
+        remove(&files, 0, &path);
         files.sweep(3);
         let has_writer = || files.with(&key(0), |file| file.writer().is_some());
         assert_eq!(has_writer(), Some(true));
@@ -284,7 +298,7 @@ mod tests {
                 let kept = keep(&files, n, &path);
                 let read = || Ok(File::open(&path)?.into());
                 files.with(&key(n), |file| file.reader_or(read).map(|_| ()).unwrap());
-                std::fs::remove_file(&path).unwrap();
+                remove(&files, n, &path);
                 kept
             })
             .collect();
@@ -295,6 +309,30 @@ mod tests {
         assert_eq!(readers(), 40, "used in this second");
         files.sweep(2);
         assert_eq!(readers(), 0);
+        drop(kept);
+        files.close_removed_now();
+        assert!(files.is_empty());
+    }
+
+    #[test]
+    fn a_kept_file_that_a_local_program_removed_is_closed_by_the_sweep() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("kept");
+        File::create(&path).unwrap();
+        let files = Arc::new(OpenFiles::new(3000));
+        files.sweep(10);
+        let kept = keep(&files, 0, &path);
+        std::fs::remove_file(&path).unwrap();
+        files.sweep(11);
+        assert!(is_open(&files, 0));
+        drop(kept);
+        files.sweep(12);
+        assert!(!is_open(&files, 0));
+        // after the sweep has found it, its last guard closes it
+        File::create(&path).unwrap();
+        let kept = keep(&files, 1, &path);
+        std::fs::remove_file(&path).unwrap();
+        files.sweep(13);
         drop(kept);
         files.close_removed_now();
         assert!(files.is_empty());

@@ -70,7 +70,7 @@ pub struct OpenFile {
     changes: ChangeCounter,
     /// [`PINNED`] and [`RETIRED`].
     state: AtomicU8,
-    /// It was found to have lost its last name.
+    /// It is known to have lost its last name.
     seen_removed: AtomicBool,
     acl: AclCache,
 }
@@ -127,6 +127,7 @@ impl OpenFile {
 
     fn again_by(&self, path: PathDescriptor) -> Self {
         let file = Self::with_identity(path, self.ftype, self.id, self.birth);
+        file.seen_removed.store(self.was_removed(), Relaxed);
         if let Some(queue) = self.queue() {
             file.close_by(queue);
         }
@@ -337,15 +338,20 @@ impl OpenFile {
         sys::stat::basic_of_fd(self.path()).is_ok_and(|stat| stat.nlink == 0)
     }
 
-    /// Whether it was found to have lost it by [`OpenFile::check_for_removal`].
+    /// Whether it is known to have lost it.
     pub(super) fn was_removed(&self) -> bool {
         self.seen_removed.load(Relaxed)
+    }
+
+    /// Records that it has lost its last name.
+    pub(super) fn note_removed(&self) {
+        self.seen_removed.store(true, Relaxed);
     }
 
     /// Records whether it has lost its last name. Makes a request to the file system.
     pub(super) fn check_for_removal(&self) {
         if self.is_removed() {
-            self.seen_removed.store(true, Relaxed);
+            self.note_removed();
         }
     }
 
