@@ -77,6 +77,16 @@ impl Backend for LocalFs {
         ops::open::open(self, cx, fid, access)
     }
 
+    fn open_remembered(
+        &self,
+        cx: &Cx<'_>,
+        dir: &Fid,
+        name: Name<'_>,
+        access: OpenAccess,
+    ) -> Option<(Found, Kept)> {
+        ops::open::open_remembered(self, cx, dir, name, access)
+    }
+
     fn locks(&self) -> Option<&dyn Locks> {
         Some(self)
     }

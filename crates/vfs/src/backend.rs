@@ -126,6 +126,19 @@ pub trait Backend: Send + Sync {
         }
     }
 
+    /// Opens the regular file of a name that the backend remembers, as a look-up and then [`open`](Self::open) do, but with one
+    /// look at the file. `None` if it takes both, which then also tell what is wrong.
+    fn open_remembered(
+        &self,
+        cx: &Cx<'_>,
+        dir: &Fid,
+        name: Name<'_>,
+        access: OpenAccess,
+    ) -> Option<(Found, Kept)> {
+        let _ = (cx, dir, name, access);
+        None
+    }
+
     /// The locks of programs other than NFS clients; `None` if the backend has none, so that only the server's
     /// lock table counts.
     fn locks(&self) -> Option<&dyn Locks> {

@@ -22,7 +22,7 @@ use proto::nfs4::{
 use state::v4::{OpenError, OpenRequest, Opened, Stateid};
 use state::{ShareBits, ShareMode};
 use std::any::Any;
-use vfs::{Attr, Kept, OpenAccess, Right, SetAttr, Status, Want};
+use vfs::{Attr, Kept, Name, OpenAccess, Right, SetAttr, Status, Want};
 use xdr::{Reader, Writer};
 
 /// `OPEN4_RESULT_LOCKTYPE_POSIX`: an owner's locks split and merge.
@@ -205,15 +205,49 @@ fn open_found<'f>(
     if lookup::into_junction(frame.caller, dir, name)?.is_some() {
         return Err(Nfsstat4::IsDir.into());
     }
-    let vfs::Found { node, dir: around } = lookup::find(dir, name)?;
-    if lookup::cross(frame.caller, dir, &node.fid)?.is_some() {
+    let (vfs::Found { node, dir: around }, kept) = match open_remembered(dir, name, mode) {
+        Some((found, kept)) => (found, Some(kept)),
+        None => (lookup::find(dir, name)?, None),
+    };
+    if kept.is_none() && lookup::cross(frame.caller, dir, &node.fid)?.is_some() {
         return Err(Nfsstat4::IsDir.into());
     }
     let mut file = dir.clone();
     file.fid = node.fid;
-    let (opened, attr) = reserve(frame, &file, owner, mode, Found::There)?;
+    let kept = kept.map(|kept| (kept, node.attr));
+    let (opened, attr) = reserve_found(frame, &file, owner, mode, kept)?;
     frame.move_to(node.fid);
     Ok(OpenedFile { opened, dir: unchanged(&around), set: Bitmap4::NONE, attr })
+}
+
+/// Finds the file of a name and keeps it in one step, where that can be done. No name of the pseudo file system is opened so.
+pub(super) fn open_remembered(
+    dir: &Object<'_>,
+    name: &[u8],
+    mode: ShareMode,
+) -> Option<(vfs::Found, Kept)> {
+    let access = access_of(mode);
+    if access.has(OpenAccess::WRITE) {
+        dir.check_writable().ok()?;
+    }
+    dir.backend().open_remembered(&dir.cx(), &dir.fid, Name::new(name).ok()?, access)
+}
+
+/// Makes the share reservation of a file that was found by its name, as [`reserve`] does; where it is kept already, that and its
+/// attributes are given.
+pub(super) fn reserve_found(
+    frame: &Frame<'_>,
+    file: &Object<'_>,
+    owner: &[u8],
+    mode: ShareMode,
+    kept: Option<(Kept, Attr)>,
+) -> Result<(Opened, Option<Attr>), Failed> {
+    match kept {
+        Some((kept, attr)) => {
+            Ok((reserve_kept(frame, file, (owner, mode), Some(kept), None)?, Some(attr)))
+        }
+        None => reserve(frame, file, owner, mode, Found::There),
+    }
 }
 
 /// `change_info4` of a directory that nothing was made in, whose attributes are those of the look-up.

@@ -9,7 +9,7 @@ use super::attr::{EXCLUSIVE, change_info};
 use super::attr_sets;
 use super::frame::Frame;
 use super::lookup;
-use super::open::{OpenedFile, cut, reserve, reserve_kept, unchanged};
+use super::open::{OpenedFile, cut, open_remembered, reserve_found, reserve_kept, unchanged};
 use super::settable_attrs::{self, Settable};
 use super::status::Failed;
 use crate::audited_call::AuditedCall;
@@ -95,15 +95,19 @@ fn unchecked<'f>(
         }
     }
     for _ in 0..TRIES {
-        match verbs::lookup(dir, name) {
-            Ok(found) => {
-                if lookup::cross(frame.caller, dir, &found.node.fid)?.is_some() {
+        let found = match open_remembered(dir, name, mode) {
+            Some((found, kept)) => Ok((found, Some((kept, found.node.attr)))),
+            None => verbs::lookup(dir, name).map(|found| (found, None)),
+        };
+        match found {
+            Ok((found, kept)) => {
+                if kept.is_none() && lookup::cross(frame.caller, dir, &found.node.fid)?.is_some() {
                     return Err(Nfsstat4::IsDir.into());
                 }
                 need_regular(found.node.attr.ftype)?;
                 let mut file = dir.clone();
                 file.fid = found.node.fid;
-                match open_there(frame, &found.dir, &file, owner, mode, set.size) {
+                match open_there(frame, (&found.dir, &file, kept), owner, mode, set.size) {
                     // it was replaced after its name was found
                     Err(Failed::File(Status::Stale)) => {}
                     opened => return opened,
@@ -126,11 +130,10 @@ fn may_be_there(dir: &Object<'_>, name: &[u8]) -> bool {
     Name::new(name).map_or(true, |name| dir.backend().remembers(&dir.fid, name))
 }
 
-/// Opens a file that is there. Of the attributes only a size of 0 counts then.
+/// Opens a file that is there, and may be kept already. Of the attributes only a size of 0 counts then.
 fn open_there<'f>(
     frame: &mut Frame<'f>,
-    dir: &Attr,
-    file: &Object<'f>,
+    (dir, file, kept): (&Attr, &Object<'f>, Option<(Kept, Attr)>),
     owner: &[u8],
     mode: ShareMode,
     size: Option<u64>,
@@ -142,7 +145,7 @@ fn open_there<'f>(
             frame.nfs.before_own_change(file, &file.fid, frame.client_id())?;
         }
     }
-    let (opened, mut attr) = reserve(frame, file, owner, mode, Found::There)?;
+    let (opened, mut attr) = reserve_found(frame, file, owner, mode, kept)?;
     let mut set = Bitmap4::NONE;
     if size == Some(0) {
         if let Err(failed) = cut(frame, file, mode) {

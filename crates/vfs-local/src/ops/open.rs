@@ -1,14 +1,16 @@
 //! The requirements of OPEN: whether the caller may open a file, and keeping it while it is open.
 
+use crate::cache::name_cache::NameHint;
 use crate::cache::open_file::OpenFile;
+use crate::errno;
 use crate::fs::LocalFs;
 use crate::ops::create::create;
-use crate::ops::permission::with_acl;
+use crate::ops::permission::{self, with_acl};
 use std::os::fd::AsFd;
-use vfs::access::granted;
+use vfs::access::{Permission, granted};
 use vfs::{
-    AccessMask, Attr, Create, Created, Cx, Fid, FileType, Kept, Name, OpenAccess, Result, Status,
-    need_regular,
+    AccessMask, Attr, Create, Created, Cx, Fid, FileType, Found, Kept, Name, Node, OpenAccess,
+    Result, Status, need_regular,
 };
 
 /// See [`vfs::Backend::may_open`].
@@ -42,6 +44,63 @@ pub fn open(
     let (kept, attr) = local.files.keep(local.key(fid), pin)?;
     check_mount(local, access)?;
     Ok((Some(kept), attr))
+}
+
+/// See [`vfs::Backend::open_remembered`]. The file that the name may lead to is kept before the name is looked at: the attributes
+/// that prove the name to lead to it are from after that, so that the file cannot have been lost in between.
+pub fn open_remembered(
+    local: &LocalFs,
+    cx: &Cx<'_>,
+    dir: &Fid,
+    name: Name<'_>,
+    access: OpenAccess,
+) -> Option<(Found, Kept)> {
+    // a look-up takes no system call then, and keeps copies of what it finds
+    if cx.attr_cache_ms > 0 {
+        return None;
+    }
+    // search permission is checked below, so that the caller's own identity is not needed
+    local.identity.act_as_caller_or_server(&cx.cred).ok()?;
+    let names = local.files.names();
+    let tag = names.tag(&local.key(dir), name.bytes());
+    let Some(NameHint::Object(fid, _)) = names.find(tag, local.files.now_s()) else { return None };
+    let pin = || {
+        let looked = local.files.with(&local.warm_key(dir), |around| {
+            let attr = local.stat(around)?;
+            if attr.ftype != FileType::Directory {
+                return Err(Status::NotDir);
+            }
+            permission::check(local, cx, around, &attr, Permission::EXEC)?;
+            let pinned = local.files.with(&local.warm_key(&fid), |file| {
+                let node = attr_if_named(local, (around, name), file)?;
+                check(local, cx, (file, &node), access)?;
+                Ok((file.try_pin(), Found { node: Node { fid, attr: node }, dir: attr }))
+            });
+            pinned.unwrap_or(Err(Status::Stale))
+        });
+        looked.unwrap_or(Err(Status::Stale))
+    };
+    let (kept, found) = local.files.keep(local.key(&fid), pin).ok()?;
+    check_mount(local, access).ok()?;
+    // it may have been moved in between
+    local.resolver.remember(dir, name.bytes(), &fid).ok()?;
+    Some((found, kept))
+}
+
+/// The attributes of an open object, if a name of a directory leads to it now.
+fn attr_if_named(
+    local: &LocalFs,
+    (dir, name): (&OpenFile, Name<'_>),
+    file: &OpenFile,
+) -> Result<Attr> {
+    let stat = sys::stat::of_name(dir.path(), name.bytes()).map_err(errno::from)?;
+    if let Some(copies) = local.files.attrs.in_use() {
+        copies.invalidate_if_changed(&stat);
+    }
+    if !file.is(&stat) || stat.mount_root || stat.nlink == 0 {
+        return Err(Status::Stale);
+    }
+    Ok(local.attr_of(&stat, file))
 }
 
 /// See [`vfs::Backend::create_open`]. The new file is in the cache, and not looked at again.

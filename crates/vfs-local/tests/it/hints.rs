@@ -10,7 +10,7 @@ use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::sync::atomic::{AtomicBool, Ordering};
-use vfs::{Backend, Fid, FileType, SetAttr, Status, Want};
+use vfs::{Backend, Cx, Fid, FileType, OpenAccess, SetAttr, Status, Want};
 
 #[test]
 fn lookup_finds_the_current_object_of_a_name() {
@@ -278,5 +278,40 @@ fn a_listing_shows_current_objects() {
         for _ in 0..2 {
             assert_eq!(listed(&local), there(), "changed");
         }
+    });
+}
+
+/// What opens a remembered name in one step says what a look-up and an open say, and nothing of a name that now leads to
+/// another file.
+#[test]
+fn a_remembered_name_opens_the_file_that_it_leads_to() {
+    if !has_root() {
+        return;
+    }
+    each(|stage| {
+        let (local, cx) = (stage.serve(), of(ROOT));
+        let (root, path) = (local.root(), |file: &str| stage.tree.join(file));
+        let open =
+            |cx: &Cx<'_>, file| local.open_remembered(cx, &root, name(file), OpenAccess::READ);
+        make(&local, &of(ANN), &root, "f", 0o600).unwrap();
+        let (fid, attr) = find(&local, &cx, &root, "f").unwrap();
+        let (found, kept) = open(&of(ANN), "f").unwrap();
+        assert_eq!((found.node.fid, found.node.attr), (fid, attr));
+        assert_eq!(found.dir.fileid, fs::metadata(&stage.tree).unwrap().ino());
+        assert!(open(&of(BOB), "f").is_none(), "its mode does not allow it");
+        assert!(open(&cx, "none").is_none());
+        find(&local, &cx, &root, "none").unwrap_err();
+        assert!(open(&cx, "none").is_none(), "it is remembered that there is none");
+        fs::create_dir(path("d")).unwrap();
+        find(&local, &cx, &root, "d").unwrap();
+        assert!(open(&cx, "d").is_none(), "it is no file");
+        fs::write(path("other"), "22").unwrap();
+        fs::rename(path("other"), path("f")).unwrap();
+        assert!(open(&cx, "f").is_none(), "it leads to another file");
+        assert!(local.getattr(&cx, &fid, Want::STAT).is_ok(), "the first one is kept");
+        drop(kept);
+        assert_eq!(local.getattr(&cx, &fid, Want::STAT), Err(Status::Stale));
+        let (second, _) = find(&local, &cx, &root, "f").unwrap();
+        assert_eq!(open(&cx, "f").unwrap().0.node.fid, second);
     });
 }
