@@ -368,7 +368,8 @@ impl ListArgs {
 pub struct Listing {
     /// Whether the last entry was passed to the sink and accepted.
     pub eof: bool,
-    /// The directory's attributes after the listing.
+    /// The directory's attributes when the listing began: whoever has changed it since has changed these as well, so that a
+    /// list that lacks the change is not taken for one that has it.
     pub dir: Attr,
 }
 

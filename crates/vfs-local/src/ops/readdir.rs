@@ -74,7 +74,7 @@ pub fn readdir(
     let eof = eof?;
     file.put_listing(listing);
     file.note_listed(now_s);
-    Ok(Listing { eof, dir: local.recent(cx, &file)?.0 })
+    Ok(Listing { eof, dir: attr })
 }
 
 /// Bytes of the kernel's entries that are fetched at once for this many of READDIR's. Slightly more, so that

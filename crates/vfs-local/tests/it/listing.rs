@@ -130,3 +130,24 @@ fn a_listing_without_search_permission_has_names_only() {
         assert_eq!(nodes(), Err(Status::Acces));
     });
 }
+
+/// A list that lacks what was made meanwhile does not come with the attributes of after that, by which it would pass for a new
+/// one.
+#[test]
+fn a_directory_that_changes_while_it_is_listed_shows_its_attributes_of_before() {
+    each(|stage| {
+        File::create(stage.tree.join("old")).unwrap();
+        let (local, cx) = (stage.serve(), of(ROOT));
+        let (root, of_now) = (local.root(), |attr: vfs::Attr| (attr.mtime, attr.change));
+        let shown = || of_now(local.getattr(&cx, &root, vfs::Want::STAT).unwrap());
+        // the next change has another time
+        std::thread::sleep(std::time::Duration::from_millis(30));
+        let before = shown();
+        let listing = local.readdir(&cx, &root, ListArgs::all(0, false), &mut |_| {
+            File::create(stage.tree.join("new")).unwrap();
+            std::ops::ControlFlow::Continue(())
+        });
+        assert_eq!(of_now(listing.unwrap().dir), before);
+        assert_ne!(shown(), before);
+    });
+}
