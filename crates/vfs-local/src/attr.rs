@@ -20,7 +20,7 @@ pub fn file_type(mode: u32) -> FileType {
 }
 
 /// Attributes with this change attribute.
-#[inline]
+#[inline(always)]
 pub fn convert(s: &Stat, change: u64) -> Attr {
     let time = |(sec, nsec): (i64, u32)| Time { sec, nsec };
     Attr {

@@ -242,7 +242,8 @@ impl LocalFs {
         convert(stat, self.change_attr(stat, || file.changes().count()))
     }
 
-    /// Attributes of an object that may be open in the cache.
+    /// Attributes of an object that may be open in the cache. As [`Self::attr_of`], in each caller.
+    #[inline(always)]
     pub(crate) fn attr_by_fid(&self, stat: &Stat, fid: &Fid) -> Attr {
         convert(stat, self.change_attr(stat, || self.change_count(fid)))
     }

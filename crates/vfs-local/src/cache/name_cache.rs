@@ -77,7 +77,8 @@ impl DirNameHasher<'_> {
     /// The key of a name.
     pub fn tag(&self, name: &[u8]) -> Tag {
         let mut hasher = self.0.clone();
-        name.hash(&mut hasher);
+        // without its length, which counts in the hash of bytes
+        hasher.write(name);
         Tag(hasher.finish().max(1))
     }
 }

@@ -171,15 +171,16 @@ impl Lister<'_> {
                 let tag = self.names.tag(name);
                 let hint = self.local.files.names().find(tag, self.now_s);
                 if let (Some(recent), Some(NameHint::Object(fid, Some(born)))) =
-                    (&self.recent, hint)
-                    && let Some(node) = self.copied(recent, entry, (&fid, born))
+                    (&self.recent, &hint)
+                    && let Some(node) = self.copied(recent, entry, (fid, *born))
                 {
                     self.pass_node(&listed, &node, sink)
-                } else if let Some(NameHint::Object(fid, Some(born))) = hint
-                    && let Some(stat) = self.stat_if_same(entry, &fid, born)
+                } else if let Some(NameHint::Object(fid, Some(born))) = &hint
+                    && let Some(stat) = self.stat_if_same(entry, fid, *born)
                 {
                     // made where it is passed on: a node is too long to be moved often
-                    self.pass_node(&listed, &Node { fid, attr: self.attr(&stat, &fid) }, sink)
+                    let node = Node { fid: *fid, attr: self.attr(&stat, fid) };
+                    self.pass_node(&listed, &node, sink)
                 } else {
                     match self.node(entry, tag, hint)? {
                         Some(node) => self.pass_node(&listed, &node, sink),
@@ -190,7 +191,7 @@ impl Lister<'_> {
         })
     }
 
-    #[inline]
+    #[inline(always)]
     fn pass_node(&self, entry: &DirEntry<'_>, node: &Node, sink: Sink<'_>) -> ControlFlow<()> {
         // an id that could not be stored in the table would be stale
         if self.local.resolver.uses_table()
@@ -226,8 +227,8 @@ impl Lister<'_> {
     }
 
     /// Attributes of an object that was seen by this name before and need not be open: the inode has the same birth
-    /// hash.
-    #[inline]
+    /// hash. In each caller, so that of the attributes only what is wanted is made.
+    #[inline(always)]
     fn stat_if_same(&self, entry: &Entry<'_>, fid: &Fid, born: BirthHash) -> Option<Stat> {
         let stat = sys::stat::of_entry(self.listing, entry.name).ok()?;
         let names = self.local.files.names();
@@ -235,7 +236,7 @@ impl Lister<'_> {
         same.then_some(stat)
     }
 
-    #[inline]
+    #[inline(always)]
     fn attr(&self, stat: &Stat, fid: &Fid) -> Attr {
         if self.change {
             return self.local.attr_by_fid(stat, fid);
