@@ -282,6 +282,12 @@ impl Export {
         self.sealer.seal(fid)
     }
 
+    /// The same, made where it is wanted: see [`Sealer::seal_into`].
+    #[inline]
+    pub fn seal_into(&self, fid: &Fid, place: &mut [u8; Handle::MAX]) {
+        self.sealer.seal_into(fid, place);
+    }
+
     /// The access of a client. Never blocks.
     ///
     /// The address may be IPv4 in IPv6. The first matching rule in the order written applies, more

@@ -49,6 +49,12 @@ impl Handle {
     /// The most bytes of a handle (`NFS3_FHSIZE`).
     pub const MAX: usize = 64;
 
+    /// How many bytes the handle of a file id has.
+    #[inline]
+    pub fn len_of(fid: &Fid) -> usize {
+        OVERHEAD.saturating_add(fid.bytes().len())
+    }
+
     /// The bytes of the handle with padding after them, and their number.
     pub const fn padded(&self) -> (&[u8; Self::MAX], usize) {
         (&self.bytes, self.len)
@@ -102,10 +108,18 @@ impl Sealer {
 
     /// Seals a file id.
     pub fn seal(&self, fid: &Fid) -> Handle {
+        let mut bytes = [0; Handle::MAX];
+        self.seal_into(fid, &mut bytes);
+        Handle { bytes, len: Handle::len_of(fid) }
+    }
+
+    /// Seals a file id where the handle is wanted, which has [`Handle::len_of`] bytes; what is behind them is overwritten as
+    /// well.
+    #[inline]
+    pub fn seal_into(&self, fid: &Fid, place: &mut [u8; Handle::MAX]) {
         let fid_len = fid.bytes().len();
         let [a, b, c, d] = self.id.to_be_bytes();
-        let mut bytes = [0; Handle::MAX];
-        if let Some((head, rest)) = bytes.split_first_chunk_mut::<HEAD>() {
+        if let Some((head, rest)) = place.split_first_chunk_mut::<HEAD>() {
             *head = [VERSION, u8::try_from(fid_len).unwrap_or(0), a, b, c, d];
             // the whole array, because a constant length is copied inline; the MAC overwrites the padding
             if let Some(place) = rest.first_chunk_mut::<{ Fid::MAX }>() {
@@ -113,11 +127,10 @@ impl Sealer {
             }
         }
         let end = HEAD.saturating_add(fid_len);
-        let (body, rest) = bytes.split_at_mut(end.min(Handle::MAX));
+        let (body, rest) = place.split_at_mut(end.min(Handle::MAX));
         if let Some(place) = rest.first_chunk_mut::<MAC_LEN>() {
             *place = self.prefix_hash.hash(body).to_le_bytes();
         }
-        Handle { bytes, len: end.saturating_add(MAC_LEN) }
     }
 
     /// The file id in a handle, if it was sealed with this key for this export.

@@ -8,9 +8,11 @@
 //!   the record still holds, before anything is done with it.
 //! - Encoding cannot fail; buffers grow to what a reply needs and are then reused.
 
+mod fields;
 mod reader;
 mod writer;
 
+pub use fields::Fields;
 pub use reader::{Decode, Error, Reader};
 pub use writer::{Encode, FileRange, Mark, Segment, Writer};
 

@@ -14,7 +14,7 @@ use crate::Nfs;
 use crate::junction::Crossing;
 use crate::object::{Caller, Object};
 use crate::verbs;
-use export::JunctionNames;
+use export::{Handle, JunctionNames};
 use proto::nfs3::{COOKIEVERFSIZE, Entry3, FATTR3_LEN, Nfsstat3, NoBody, WholeEntryPlus3};
 use rpc::{Call, Copied, Fault};
 use std::ops::ControlFlow;
@@ -87,13 +87,12 @@ impl List<'_> {
         entry: &DirEntry<'_>,
         node: &Node,
     ) -> ControlFlow<()> {
-        let handle = dir.seal(&node.fid);
-        let (handle, handle_len) = handle.padded();
+        let handle_len = Handle::len_of(&node.fid);
         let (fileid, name, cookie) = (entry.fileid, entry.name, entry.cookie);
         let attr = &attr::fattr3(&node.attr);
-        let whole = WholeEntryPlus3 { fileid, name, cookie, attr, handle, handle_len };
+        let whole = WholeEntryPlus3 { fileid, name, cookie, attr, handle_len };
         self.check_room(whole.wire_len())?;
-        whole.put(self.reply);
+        whole.put(self.reply, |place| dir.export().seal_into(&node.fid, place));
         ControlFlow::Continue(())
     }
 

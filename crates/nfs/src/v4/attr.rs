@@ -404,13 +404,19 @@ const fn change_attr_type(kind: ChangeKind) -> u32 {
     }
 }
 
-/// The export's UUID, which a restart does not change, another one for each subvolume; zeros for the pseudo file system.
+/// Appends [`fsid_of`]; zeros for the pseudo file system.
 pub(super) fn put_fsid(export: &Export, fsid: u64, is_pseudo: bool, w: &mut Writer) {
     if is_pseudo {
         return w.words([0; 4]);
     }
+    w.raw(&fsid_of(export, fsid));
+}
+
+/// The export's UUID, which a restart does not change, another one for each subvolume.
+#[inline]
+pub(super) fn fsid_of(export: &Export, fsid: u64) -> [u8; 16] {
     let subvolume = u128::from(fsid ^ export.root_fsid);
-    w.raw(&(u128::from_be_bytes(export.uuid) ^ subvolume).to_be_bytes());
+    (u128::from_be_bytes(export.uuid) ^ subvolume).to_be_bytes()
 }
 
 fn put_time(time: Time, w: &mut Writer) {

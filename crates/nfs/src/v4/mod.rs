@@ -59,6 +59,7 @@ mod space;
 mod stateids;
 mod status;
 mod usual_attrs;
+mod usual_entries;
 mod verify;
 mod view;
 mod write;

@@ -9,6 +9,9 @@ use rpc::Blocking;
 use vfs::{Attr, NO_ID};
 use xdr::Writer;
 
+/// Bytes of the longest number with its padding.
+pub(super) const ID_MAX: usize = 12;
+
 /// How owners are written and read in a call: by their names as well, if there are any.
 #[derive(Clone, Copy)]
 pub(super) struct Owners<'c>(Option<(&'c OwnerNames, &'c dyn Blocking)>);
@@ -95,6 +98,16 @@ pub(super) fn put_id(id: u32, w: &mut Writer) {
     }
 }
 
+/// The text of an owner or group and zeros behind it, and how long the text is.
+pub(super) fn text_of_id(id: u32) -> ([u8; ID_MAX], usize) {
+    let (mut text, mut digits) = ([0; ID_MAX], [0; 10]);
+    let number = decimal(id, &mut digits);
+    for (place, digit) in text.iter_mut().zip(number) {
+        *place = *digit;
+    }
+    (text, number.len())
+}
+
 #[cold]
 fn put_long_id(id: u32, w: &mut Writer) {
     w.opaque(decimal(id, &mut [0; 10]));
@@ -158,7 +171,7 @@ fn id(text: &[u8]) -> Result<u32, Failed> {
 
 #[cfg(test)]
 mod tests {
-    use super::{id, put_id};
+    use super::{id, put_id, text_of_id};
     use xdr::Writer;
 
     #[test]
@@ -173,6 +186,11 @@ mod tests {
             let mut expected = Writer::new();
             expected.opaque(number.to_string().as_bytes());
             assert_eq!(w.bytes(), expected.bytes());
+            let (text, len) = text_of_id(number);
+            let mut of_text = Writer::new();
+            of_text.opaque(&text[..len]);
+            assert_eq!(of_text.bytes(), expected.bytes());
+            assert!(text[len..].iter().all(|byte| *byte == 0));
             assert_eq!(id(number.to_string().as_bytes()), Ok(number));
         }
     }

@@ -14,6 +14,7 @@ use super::lookup;
 use super::owner::Owners;
 use super::quota_attrs::{QUOTAS, QuotaSpace};
 use super::status::Failed;
+use super::usual_entries::{Put, UsualEntries};
 use super::{acl, attr_sets};
 use crate::junction::Crossing;
 use crate::object::Object;
@@ -42,6 +43,8 @@ struct List<'a, 'f> {
     asked: Bitmap4,
     owners: Owners<'f>,
     shared: Shared,
+    /// If what is asked for of entries is what clients usually ask for, and nothing else is to be found out of them.
+    usual: Option<UsualEntries<'a>>,
     is_pseudo: bool,
     /// The names that lead to other exports.
     junctions: Option<&'a JunctionNames>,
@@ -65,6 +68,17 @@ impl List<'_, '_> {
     fn append(&mut self, entry: &DirEntry<'_>, reply: &mut Writer) -> ControlFlow<()> {
         if matches!(entry.name, b"." | b"..") {
             return ControlFlow::Continue(());
+        }
+        if let (Some(usual), Some(node)) = (&mut self.usual, entry.node) {
+            let room = self.room.saturating_sub(reply.written_since(self.first));
+            match usual.put(entry, node, room, reply) {
+                Put::Done => {
+                    self.has_entries = true;
+                    return ControlFlow::Continue(());
+                }
+                Put::NoRoom => return ControlFlow::Break(()),
+                Put::Unusual => {}
+            }
         }
         if self.shows_writes && self.is_to_be_asked_for(entry) {
             let is_enough =
@@ -240,20 +254,24 @@ pub(super) fn readdir<'f>(
         .min(room);
     reply.u64(0);
     let (shared, start) = (Shared::of(frame, dir, &asked)?, reply.mark());
+    let (owners, junctions) = (Owners::of(frame.caller), frame.caller.junctions_in(dir));
+    let shows_writes =
+        frame.nfs.v4.state.any_write_delegations() && asked.intersects(&delegation::SHOW_WRITES);
+    let is_plain = !shared.is_pseudo && junctions.is_none() && !shows_writes;
     let mut list = List {
         is_pseudo: shared.is_pseudo,
-        junctions: frame.caller.junctions_in(dir),
+        usual: UsualEntries::of(dir.export(), owners, &asked).filter(|_| is_plain),
+        junctions,
         frame,
         dir,
         asked,
-        owners: Owners::of(frame.caller),
+        owners,
         shared,
         first: reply.mark(),
         room: most.saturating_sub(HEAD + TAIL),
         has_entries: false,
         is_moved: false,
-        shows_writes: frame.nfs.v4.state.any_write_delegations()
-            && asked.intersects(&delegation::SHOW_WRITES),
+        shows_writes,
         delegated: Vec::new(),
         passed: 0,
         held: Vec::new(),

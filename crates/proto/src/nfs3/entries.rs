@@ -55,9 +55,7 @@ pub struct WholeEntryPlus3<'a> {
     pub cookie: u64,
     /// Its attributes.
     pub attr: &'a Fattr3,
-    /// Its handle and unused bytes behind that.
-    pub handle: &'a [u8; FHSIZE],
-    /// Bytes of the handle.
+    /// Bytes of its handle.
     pub handle_len: usize,
 }
 
@@ -68,17 +66,19 @@ impl WholeEntryPlus3<'_> {
         HEAD + MIDDLE + name + handle
     }
 
-    /// Appends it, with the boolean before it. There is one look at the buffer's room for all of it.
-    pub fn put(&self, w: &mut Writer) {
+    /// Appends it, with the boolean before it. There is one look at the buffer's room for all of it. `put_handle` makes the
+    /// handle in its place, and may use what is behind it.
+    pub fn put(&self, w: &mut Writer, put_handle: impl FnOnce(&mut [u8; FHSIZE])) {
         let len = self.wire_len();
-        // the handle is copied with what is behind it: a constant length needs no call
+        // the longest handle has room behind the shortest
         let place = w.space(len + FHSIZE);
-        if self.fill(place).is_some() {
+        if self.fill(place, put_handle).is_some() {
             w.advance(len);
         }
     }
 
-    fn fill(&self, place: &mut [u8]) -> Option<()> {
+    #[inline(always)]
+    fn fill(&self, place: &mut [u8], put_handle: impl FnOnce(&mut [u8; FHSIZE])) -> Option<()> {
         let (head, rest) = place.split_first_chunk_mut::<HEAD>()?;
         let [high, low] = hyper(self.fileid);
         let name_len = u32::try_from(self.name.len()).ok()?;
@@ -93,7 +93,7 @@ impl WholeEntryPlus3<'_> {
         let [a, b, c, d, e, f, g, h, i, j, k] = self.attr.post_op_hypers();
         let handle = pair(1, u32::try_from(self.handle_len).ok()?);
         put_hypers(middle, [self.cookie, a, b, c, d, e, f, g, h, i, j, k, handle]);
-        *rest.first_chunk_mut::<FHSIZE>()? = *self.handle;
+        put_handle(rest.first_chunk_mut::<FHSIZE>()?);
         rest.get_mut(self.handle_len..xdr::padded(self.handle_len))?.fill(0);
         Some(())
     }

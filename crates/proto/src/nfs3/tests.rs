@@ -202,15 +202,8 @@ fn an_entry_in_one_piece_is_that_of_its_fields() {
         w.clear();
         w.raw(&[0xff; 512]);
         w.clear();
-        let whole = WholeEntryPlus3 {
-            fileid,
-            name: &name,
-            cookie,
-            attr: &ATTR,
-            handle: &handle,
-            handle_len,
-        };
-        whole.put(&mut w);
+        let whole = WholeEntryPlus3 { fileid, name: &name, cookie, attr: &ATTR, handle_len };
+        whole.put(&mut w, |place| *place = handle);
         assert_eq!(w.bytes(), [&wire(&true)[..], &wire(&fields)].concat());
         assert_eq!(w.bytes().len(), whole.wire_len());
     }

@@ -3,9 +3,13 @@
 use super::{Client, ok, oper, plain};
 use crate::support::fixed::{CONTENTS, Fixed};
 use crate::support::{TestServer, exports};
-use proto::nfs4::{Bitmap4, GetattrArgs, LINUX_GETATTR, Nfsstat4, ReaddirArgs, attr, op};
+use proto::layout::Bytes;
+use proto::nfs4::{
+    Bitmap4, Fattr4, GetattrArgs, LINUX_GETATTR, Nfsstat4, ReaddirArgs, SetattrArgs, Stateid4,
+    attr, op,
+};
 use std::sync::Arc;
-use xdr::Reader;
+use xdr::{Reader, Writer};
 
 const ASKED: Bitmap4 = Bitmap4::of(&[
     attr::SIZE,
@@ -86,4 +90,63 @@ fn the_time_of_creation_is_the_same_by_getattr_and_readdir() {
     assert_eq!(quick.len(), usual(&[]).len() + 12);
     // behind type, change, size, fsid and fileid is what the quick way does not have
     assert_eq!(quick, [&slow[..44], &slow[48..]].concat());
+}
+
+/// What READDIR shows of the root's entries: the name, which attributes there are, and their values.
+fn listed(client: &Client, attrs: Bitmap4, maxcount: u32) -> Vec<(Vec<u8>, Bitmap4, Vec<u8>)> {
+    let args = ReaddirArgs { cookie: 0, cookieverf: [0; 8], dircount: 0, maxcount, attrs };
+    let done = client.at_root(&[oper(op::READDIR, &args)]);
+    assert_eq!(done.status, Nfsstat4::Ok);
+    let mut r = done.inside();
+    ok(&mut r, op::PUTFH);
+    ok(&mut r, op::READDIR);
+    r.u64().unwrap();
+    let mut entries = Vec::new();
+    while r.bool().unwrap() {
+        r.u64().unwrap();
+        let name = r.opaque(255).unwrap().to_vec();
+        entries.push((name, r.get().unwrap(), r.opaque(1024).unwrap().to_vec()));
+    }
+    r.bool().unwrap();
+    r.end().unwrap();
+    entries
+}
+
+/// An entry with what clients usually ask for is appended in one piece: the bytes are those of GETATTR.
+#[test]
+fn listed_attributes_are_those_of_getattr() {
+    let client = Client::new();
+    let names: [&[u8]; 4] = [b"a", b"four", b"a longer name", b"link"];
+    // the last two have the owners of the one before, and the longest numbers
+    let owners: [&[u8]; 4] = [b"7", b"12345678", b"4000000000", b"4000000000"];
+    let handles = names.map(|name| client.create(name).0);
+    for (handle, owner) in handles.iter().zip(owners) {
+        let mut values = Writer::new();
+        values.opaque(owner);
+        values.opaque(owner);
+        let mask = Bitmap4::of(&[attr::OWNER, attr::OWNER_GROUP]);
+        let attrs = Fattr4 { mask, values: Bytes(values.bytes()) };
+        let set = SetattrArgs { stateid: Stateid4::ANONYMOUS, attrs };
+        let done = client.call(&[client.putfh(handle), oper(op::SETATTR, &set)]);
+        assert_eq!(done.status, Nfsstat4::Ok);
+    }
+    let besides = [attr::RDATTR_ERROR, attr::FILEHANDLE, attr::TIME_CREATE];
+    for chosen in 0..8 {
+        let more: Vec<u32> =
+            (0..3).filter(|at| chosen >> at & 1 != 0).map(|at| besides[at]).collect();
+        let asked = LINUX_GETATTR.or(&Bitmap4::of(&more));
+        let entries = listed(&client, asked, 8192);
+        assert_eq!(entries.len(), names.len());
+        for (name, given, values) in &entries {
+            let at = names.iter().position(|known| known == name).unwrap();
+            assert_eq!((*given, values.clone()), attrs(&client, &handles[at], asked), "{more:?}");
+        }
+        // the verifier, the entries, and the end of the list
+        let len = |(name, _, values): &(Vec<u8>, Bitmap4, Vec<u8>)| {
+            4 + 8 + 4 + name.len().next_multiple_of(4) + 12 + 4 + values.len()
+        };
+        let whole = u32::try_from(8 + entries.iter().map(len).sum::<usize>() + 8).unwrap();
+        assert_eq!(listed(&client, asked, whole).len(), names.len());
+        assert_eq!(listed(&client, asked, whole - 1).len(), names.len() - 1);
+    }
 }
