@@ -75,6 +75,17 @@ pub struct GraceClient {
     pub done: bool,
 }
 
+/// Who came back in a grace period: hosts and clients of version 4 together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct GraceOutcome {
+    /// Who could reclaim until its end.
+    pub clients: usize,
+    /// Those that reclaimed something.
+    pub reclaimed: usize,
+    /// Hosts that neither reclaimed nor answered, and clients that did not say that they were done.
+    pub silent: usize,
+}
+
 #[derive(Debug, Clone)]
 struct Listed {
     host: MonitoredHost,
@@ -99,6 +110,8 @@ pub(crate) struct Grace {
     active_ms: u64,
     /// The last reclaim.
     reclaimed_ms: Option<u64>,
+    /// Of one that is over.
+    outcome: GraceOutcome,
 }
 
 impl Grace {
@@ -121,6 +134,7 @@ impl Grace {
             length_ms: limits.grace_ms,
             active_ms: now.0,
             reclaimed_ms: None,
+            outcome: GraceOutcome::default(),
         }
     }
 
@@ -189,9 +203,26 @@ impl Grace {
     pub fn ended(&mut self, instance: u32) {
         if self.phase == Phase::Ending && instance == self.instance {
             self.phase = Phase::Over;
+            self.outcome = self.outcome_now();
             self.list.clear();
             self.clients.clear();
             self.clients_left = 0;
+        }
+    }
+
+    /// Who had come back when it ended.
+    pub const fn outcome(&self) -> GraceOutcome {
+        self.outcome
+    }
+
+    fn outcome_now(&self) -> GraceOutcome {
+        let (hosts, clients) = (self.list.values(), self.clients.values());
+        let reclaimed = hosts.clone().filter(|host| host.reclaimed).count();
+        let silent = hosts.filter(|host| !host.reclaimed && !host.answered).count();
+        GraceOutcome {
+            clients: self.list.len().saturating_add(self.clients.len()),
+            reclaimed: reclaimed.saturating_add(clients.filter(|client| client.reclaimed).count()),
+            silent: silent.saturating_add(self.clients_left),
         }
     }
 

@@ -63,7 +63,7 @@ mod waits;
 
 pub use client_record::{ClientName, RecordedClient};
 pub use file::{How, LockRequest, TestAnswer};
-pub use grace::{Admission, GraceClient, GraceHost, Phase};
+pub use grace::{Admission, GraceClient, GraceHost, GraceOutcome, Phase};
 pub use grace_length::{GraceSeconds, GraceSecondsError, LeaseSeconds, LeaseSecondsError};
 pub use holder::{Holder, Who};
 pub use host_removal::{HostRemoval, Reboot};

@@ -8,7 +8,7 @@ use crate::client_record::ClientName;
 use crate::file::How;
 use crate::file::{Cx, FileState, LockRequest, TestAnswer};
 use crate::files::Files;
-use crate::grace::{Admission, Grace, GraceClient, GraceHost, Phase};
+use crate::grace::{Admission, Grace, GraceClient, GraceHost, GraceOutcome, Phase};
 use crate::holder::Who;
 use crate::hosts::{Caller, Hosts, Refusal};
 use crate::key::{FileKey, HostId, Now, Tag};
@@ -388,9 +388,22 @@ impl State {
         })
     }
 
+    /// Where the grace period stands.
+    pub fn grace_phase(&self, now: Now) -> Phase {
+        self.grace(|grace| {
+            grace.advance(now, &self.limits);
+            grace.phase()
+        })
+    }
+
     /// The clients of version 4 that may reclaim in the grace period.
     pub fn grace_clients(&self) -> Vec<GraceClient> {
         acquire(&self.grace).clients().cloned().collect()
+    }
+
+    /// Who had come back when the grace period ended.
+    pub fn grace_outcome(&self) -> GraceOutcome {
+        acquire(&self.grace).outcome()
     }
 
     /// Whether nothing can be reclaimed and everything be had. Costs one load.

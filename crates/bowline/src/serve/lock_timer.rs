@@ -9,7 +9,7 @@
 use super::status_monitor;
 use nfs::nlm::Nlm;
 use nfs::nsm::{Notifier, NotifierProgress};
-use state::{GraceClient, GraceHost, Phase, State};
+use state::{GraceOutcome, Phase, State};
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::Builder;
@@ -17,8 +17,6 @@ use std::time::Duration;
 
 /// How often the grace period is looked at.
 const GRACE_LOOK_MS: u64 = 1000;
-/// So many hosts and clients of the grace period are looked at whenever something happens, more no more often than that.
-const GRACE_HOSTS_FEW: usize = 256;
 /// The shortest sleep: something that stays due, such as a record that the disk does not take, must not keep a
 /// processor busy.
 const SLEEP_MIN_MS: u64 = 50;
@@ -111,8 +109,6 @@ fn run(wakeup: &Wakeup, nlm: &Nlm, state: &State, notifier: &Arc<Notifier>) {
     let mut grace = GraceLog::new(state, nlm.now());
     let mut unwatched = false;
     loop {
-        // who has reclaimed is forgotten when it is over
-        grace.look(state, nlm.now());
         let due = nlm.tick();
         log_unwatched(nlm, &mut unwatched);
         let now = nlm.now();
@@ -144,41 +140,20 @@ fn log_unwatched(nlm: &Nlm, before: &mut bool) {
 /// What is logged of the grace period: its beginning and its end.
 struct GraceLog {
     phase: Phase,
-    /// When it was last looked at, in milliseconds: there may be thousands of hosts, and they are copied.
-    looked_ms: u64,
-    /// Who could reclaim, as it was last seen.
-    hosts: Vec<GraceHost>,
-    clients: Vec<GraceClient>,
 }
 
 impl GraceLog {
     fn new(state: &State, now: state::Now) -> Self {
         let (phase, ends_ms, hosts) = state.grace_period(now);
-        let clients = state.grace_clients();
         if phase != Phase::Over {
             tracing::info!(
                 "grace period: {} clients held locks or open files before the restart and may reclaim them for {} s; \
                  nobody gets new locks or, over version 4, opens meanwhile (`bowline grace`)",
-                hosts.len() + clients.len(),
+                hosts.len() + state.grace_clients().len(),
                 ends_ms.saturating_sub(now.0).div_ceil(1000)
             );
         }
-        Self { phase, looked_ms: now.0, hosts, clients }
-    }
-
-    /// Notes who has reclaimed.
-    fn look(&mut self, state: &State, now: state::Now) {
-        let many = self.hosts.len() + self.clients.len() > GRACE_HOSTS_FEW;
-        if self.phase != Phase::Over
-            && !(many && now.0 < self.looked_ms.saturating_add(GRACE_LOOK_MS))
-        {
-            self.looked_ms = now.0;
-            let clients = state.grace_clients();
-            let (phase, _, hosts) = state.grace_period(now);
-            if phase != Phase::Over {
-                (self.hosts, self.clients) = (hosts, clients);
-            }
-        }
+        Self { phase }
     }
 
     /// Whether the grace period still runs; its end is logged.
@@ -186,19 +161,15 @@ impl GraceLog {
         if self.phase == Phase::Over {
             return false;
         }
-        self.phase = state.grace_period(now).0;
+        self.phase = state.grace_phase(now);
         if self.phase != Phase::Over {
             return true;
         }
-        let reclaimed = self.hosts.iter().filter(|host| host.reclaimed).count();
-        let reclaimed = reclaimed + self.clients.iter().filter(|client| client.reclaimed).count();
-        let silent = self.hosts.iter().filter(|host| !host.reclaimed && !host.answered).count();
-        let silent = silent + self.clients.iter().filter(|client| !client.done).count();
+        let GraceOutcome { clients, reclaimed, silent } = state.grace_outcome();
         tracing::info!(
-            "grace period: over after {:.1} s; of {} clients {reclaimed} were seen to reclaim something, and {silent} did \
-             not answer or finish",
+            "grace period: over after {:.1} s; of {clients} clients {reclaimed} were seen to reclaim something, and {silent} \
+             did not answer or finish",
             now.0 as f64 / 1000.0,
-            self.hosts.len() + self.clients.len()
         );
         false
     }

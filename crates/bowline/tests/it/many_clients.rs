@@ -10,6 +10,7 @@ use client::{Client, Identity};
 use proto::layout::Bytes;
 use proto::nfs4::{Bitmap4, Createhow4, Fattr4, OpenArgs, OpenClaim4, OpenHow4, OpenOwner4, op};
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Connections that the clients share: as those of a few machines that pass on the calls of many.
@@ -66,6 +67,19 @@ fn all(
     });
 }
 
+/// What the server's log says of the end of the grace period.
+fn grace_ended(log: &Path) -> String {
+    let begun = Instant::now();
+    loop {
+        let text = std::fs::read_to_string(log).unwrap();
+        if let Some(line) = text.lines().find(|line| line.contains("grace period: over")) {
+            return line.to_owned();
+        }
+        assert!(begun.elapsed() < Duration::from_secs(60), "nothing of it in {text}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
 #[test]
 fn many_clients_reclaim_at_once_after_a_restart() {
     reclaim_at_once(Channel::Plain, count("CLIENTS", 500));
@@ -85,7 +99,11 @@ fn reclaim_at_once(channel: Channel, clients: u32) {
         let options = format!("rw,insecure,fsid=0{}", channel.demanded());
         std::fs::write(&exports, format!("{} *({options})\n", dir.path().display())).unwrap();
         args.extend(["--exports".to_owned(), exports.display().to_string()]);
-        let mut server = Server::start(&args.iter().map(String::as_str).collect::<Vec<_>>());
+        let log = tempfile::NamedTempFile::new().unwrap();
+        let args: Vec<_> = args.iter().map(String::as_str).collect();
+        let mut server = Server::start_with(&args, |command| {
+            command.stderr(log.reopen().unwrap());
+        });
         let mut first = connected(&server, &channel);
         let mut session = first.open_session(b"first", 4).unwrap();
         let handle = open(&mut first, &mut session);
@@ -124,6 +142,12 @@ fn reclaim_at_once(channel: Channel, clients: u32) {
         let session = first.open_session(b"first", 4);
         let mut session = session.unwrap();
         open(&mut first, &mut session);
+        let ended = grace_ended(log.path());
+        let told = format!(
+            "of {} clients {clients} were seen to reclaim something, and 0 did not",
+            clients + 1
+        );
+        assert!(ended.contains(&told), "also those that came back just before the end: {ended}");
         let used = server.json("sessions");
         let slots = used.as_array().unwrap().iter().map(|row| row["slots"].as_u64().unwrap());
         assert!(slots.clone().min() >= Some(4), "no client is left with a single slot");

@@ -4,7 +4,7 @@
 use crate::v4_world::{ALICE, Answer, BOB, Client, EXCLUSIVE, GRACE, LEASE, READ, Server};
 use Answer::{Denied, Grace, NoGrace, Open};
 use bowline_state::v4::{Expiry, OpenError, Principal};
-use bowline_state::{Admission, FileKey, Now, Phase, Record};
+use bowline_state::{Admission, FileKey, GraceOutcome, Now, Phase, Record};
 
 /// A client that has the file open, and another that has just closed it; the server is killed and started again.
 fn restarted() -> Server {
@@ -83,6 +83,9 @@ fn grace_ends_when_every_client_of_before_is_done() {
         "at once, and what was reclaimed counts"
     );
     assert!(server.stored.iter().any(|record| matches!(record, Record::GraceEnded(_))));
+    // those that came back last count as well, and who reclaimed nothing is done
+    let outcome = GraceOutcome { clients: 2, reclaimed: 1, silent: 0 };
+    assert_eq!(server.locks.grace_outcome(), outcome);
 }
 
 #[test]
