@@ -148,15 +148,19 @@ pub fn access_getattr(served: &Served) -> Calls {
 }
 
 pub fn readdir(served: &Served) -> Calls {
+    listed(served, LINUX_GETATTR)
+}
+
+/// With handles, and errors in the place of attributes, as the Linux client asks for entries.
+pub fn readdir_whole(served: &Served) -> Calls {
+    listed(served, LINUX_GETATTR.or(&Bitmap4::of(&[attr::RDATTR_ERROR, attr::FILEHANDLE])))
+}
+
+fn listed(served: &Served, attrs: Bitmap4) -> Calls {
     served.fill_directory();
     std::thread::sleep(super::OLD);
-    let args = ReaddirArgs {
-        cookie: 0,
-        cookieverf: [0; 8],
-        dircount: 8192,
-        maxcount: 32_768,
-        attrs: LINUX_GETATTR,
-    };
+    let (cookieverf, dircount, maxcount) = ([0; 8], 8192, 32_768);
+    let args = ReaddirArgs { cookie: 0, cookieverf, dircount, maxcount, attrs };
     let session = Session::new(&served.server);
     repeated(served, &session, &[putfh(&served.server.root), operation(op::READDIR, &args)])
 }
