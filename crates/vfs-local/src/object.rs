@@ -199,6 +199,7 @@ impl LocalFs {
     }
 
     /// Attributes by a copy; `count` is that of the object's changes.
+    #[inline]
     pub(crate) fn attr_of_copy(&self, copy: &AttrCopy, count: impl FnOnce() -> u64) -> Attr {
         let (sec, nsec) = copy.stat.ctime;
         let change = match self.change_source {

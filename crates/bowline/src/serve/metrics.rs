@@ -450,6 +450,11 @@ fn kept_attributes(out: &mut Exposition, parts: &ServerParts) {
             "Attributes that were read although the export allows older ones (attr-cache).",
             counts.misses,
         ),
+        (
+            "attr_cache_listings",
+            "Listings of directories whose names were kept (attr-cache).",
+            counts.listings,
+        ),
     ] {
         out.family(name, Kind::Counter, help);
         out.counter(name, &[], value);

@@ -300,11 +300,14 @@ pub const EXPORT_OPTIONS: [ExportOption; 45] = [
     ),
     valued(
         ("attr-cache", "MILLISECONDS"),
-        "The server may answer GETATTR, ACCESS, LOOKUP and the entries of READDIR with attributes and names that it has read \
+        "The server may answer GETATTR, ACCESS, LOOKUP, READDIR and READDIRPLUS with attributes and names that it has read \
          up to so many milliseconds before, at most 60000, without asking the file system again. Changes by NFS clients, \
          of all versions, are seen at once. Changes by programs of this machine, or by another server of the same file \
          system, are seen so much later, also by clients that open a file after such a program has closed it, and \
          permissions that were taken away there still hold so long: only for directories that nobody else changes. \
+         A file that such a program has made or renamed is missing in listings, or there by its old name, as long. \
+         Do not use it where local programs, other file servers or containers write to the directory, or where the files are on a \
+         shared or network file system. Directories of more than about 600 names are listed by the file system each time. \
          Times of access may be as old. READ, and the attributes that an OPEN of version 4 returns, are never old, and \
          delegations hold. 0, the default, asks each time",
         |set, value| {

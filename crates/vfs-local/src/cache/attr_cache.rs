@@ -73,6 +73,18 @@ pub type ObjectId = (u64, u64);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CopyNumber(u64);
 
+impl CopyNumber {
+    /// As a number; 0 is no copy's.
+    pub const fn number(self) -> u64 {
+        self.0
+    }
+
+    #[cfg(test)]
+    pub(super) const fn of(number: u64) -> Self {
+        Self(number)
+    }
+}
+
 /// How old the attributes of an answer may be, at a time.
 #[derive(Debug, Clone, Copy)]
 pub struct MaxAge {
@@ -140,6 +152,8 @@ pub struct AttrCacheCounts {
     pub hits: u64,
     /// Attributes that the file system was asked for although a copy would have done.
     pub misses: u64,
+    /// Listings whose names were kept ([`crate::cache::kept_listings`]).
+    pub listings: u64,
 }
 
 /// Of some threads.
@@ -148,6 +162,7 @@ pub struct AttrCacheCounts {
 struct Counts {
     hits: AtomicU64,
     misses: AtomicU64,
+    listings: AtomicU64,
 }
 
 /// Three cache lines.
@@ -184,6 +199,7 @@ impl AttrTable {
     }
 
     /// The copy of an object that is not too old, whatever its time of creation is.
+    #[inline]
     pub fn find(&self, id: ObjectId, age: MaxAge) -> Option<AttrCopy> {
         let (copy, epoch, read_ms) = self.slot(id)?.read()?;
         let is_fresh = age.now_ms.saturating_sub(read_ms) < u64::from(age.max_age_ms);
@@ -192,6 +208,7 @@ impl AttrTable {
     }
 
     /// The same of the object that was created at this time.
+    #[inline]
     pub fn find_born(
         &self,
         id: ObjectId,
@@ -244,12 +261,23 @@ impl AttrTable {
         }
     }
 
+    /// Counts a listing whose names were kept.
+    pub fn count_listing(&self) {
+        if let Some(counts) = self.counts.get(thread_number() % COUNTS) {
+            counts.listings.fetch_add(1, Relaxed);
+        }
+    }
+
     /// How many there were.
     pub fn counts(&self) -> AttrCacheCounts {
         let sum = |of: fn(&Counts) -> &AtomicU64| {
             self.counts.iter().map(|counts| of(counts).load(Relaxed)).sum()
         };
-        AttrCacheCounts { hits: sum(|counts| &counts.hits), misses: sum(|counts| &counts.misses) }
+        AttrCacheCounts {
+            hits: sum(|counts| &counts.hits),
+            misses: sum(|counts| &counts.misses),
+            listings: sum(|counts| &counts.listings),
+        }
     }
 }
 
@@ -365,6 +393,7 @@ impl Slot {
     }
 
     /// The copy, its epoch and when it was read, if it counts.
+    #[inline]
     fn read(&self) -> Option<(AttrCopy, u64, u64)> {
         let number = self.sequence.load(Acquire);
         if number == 0 || self.valid_at.load(Relaxed) != number {
@@ -379,6 +408,7 @@ impl Slot {
     }
 }
 
+#[inline]
 fn unpack(words: &[u64; WORDS], number: CopyNumber) -> (AttrCopy, u64, u64) {
     let [
         dev,

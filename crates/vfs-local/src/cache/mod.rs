@@ -3,7 +3,7 @@
 //! Layers, lowest first: [`key`], what an [`open_file`] consists of ([`change_counter`],
 //! [`change_attr`], [`group_sync`], [`unsynced_writes`], [`acl_cache`], its [`descriptors`] and who [closes](closers)
 //! them), the table of [`open_files`] with its
-//! [`name_cache`], [`attr_cache`], [`kept_files`] and [`leases`], and [`ongoing_change`].
+//! [`name_cache`], [`attr_cache`], [`kept_listings`], [`kept_files`] and [`leases`], and [`ongoing_change`].
 
 pub mod acl_cache;
 pub mod attr_cache;
@@ -14,6 +14,7 @@ pub mod descriptors;
 pub mod group_sync;
 pub mod keep;
 pub mod kept_files;
+pub mod kept_listings;
 pub mod key;
 pub mod leases;
 pub mod name_cache;

@@ -14,6 +14,7 @@ use crate::cache::attr_cache::{AttrCache, AttrCacheCounts, AttrTable};
 use crate::cache::change_attr::{SETTLED_S, is_settled};
 use crate::cache::closers::{CloseQueue, Closers};
 use crate::cache::kept_files::KeptFiles;
+use crate::cache::kept_listings::KeptListings;
 use crate::cache::key::Key;
 use crate::cache::leases::Leases;
 use crate::cache::name_cache::{self, NameCache};
@@ -95,6 +96,8 @@ pub struct OpenFiles {
     names: NameCache,
     /// Attributes that were read a moment ago.
     pub(crate) attrs: AttrCache,
+    /// Names of directories that were listed a moment ago.
+    pub(crate) listings: KeptListings,
     removed: RemovedFiles,
     /// Before the closers, by which its descriptors are closed.
     pub(crate) leases: Leases,
@@ -117,6 +120,7 @@ impl OpenFiles {
             entries_max: ENTRIES_MAX,
             names: NameCache::new(name_cache::SLOTS),
             attrs: AttrCache::new(ENTRIES_MAX),
+            listings: KeptListings::new(ENTRIES_MAX),
             now_s: AtomicU32::new(1),
             epoch: Instant::now(),
             evicting_ms: AtomicU64::new(0),
@@ -136,7 +140,8 @@ impl OpenFiles {
     #[must_use]
     pub fn with_entries_max(self, entries: usize) -> Self {
         let entries_max = self.entries_max.min(entries).max(ENTRIES_MIN);
-        Self { entries_max, attrs: AttrCache::new(entries_max), ..self }
+        let (attrs, listings) = (AttrCache::new(entries_max), KeptListings::new(entries_max));
+        Self { entries_max, attrs, listings, ..self }
     }
 
     /// A number for a backend that uses the cache.

@@ -1,6 +1,7 @@
 //! The operations of the backend trait, one file each, and below them what several share:
 //!
-//! - [`permission`]: may the caller do this; [`entry`]: the entry that a name leads to;
+//! - [`permission`]: may the caller do this; [`entry`]: the entry that a name leads to; [`lister`] and
+//!   [`kept_listing`]: entries of a directory, by the kernel and from those kept;
 //! - [`dir_change`]: a directory that is being changed, with [`expected_object`] (is what the name leads
 //!   to what was just made) and [`victim`] (what a name led to before it was removed or replaced);
 //! - [`durability`]: what has to be synced; [`temporary_mode`]: writing a file whose mode forbids it to
@@ -17,8 +18,10 @@ pub mod durability;
 pub mod entry;
 pub mod expected_object;
 pub mod getattr;
+pub mod kept_listing;
 pub mod leases;
 pub mod link;
+pub mod lister;
 pub mod locks;
 pub mod lookup;
 pub mod mkdir;

@@ -19,6 +19,7 @@ mod escape;
 mod full_disk;
 mod hints;
 mod journal;
+mod kept_listing;
 mod killed;
 mod lease;
 mod listing;

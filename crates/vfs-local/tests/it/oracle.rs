@@ -171,7 +171,7 @@ impl<'s> Side<'s> {
                 let mask = AccessMask(0x3f);
                 backend.access(&cx, &self.find(place)?, mask).map(|(a, _)| format!("{a:?}"))
             }
-            Op::List(place) => self.names(&self.find(place)?).map(|names| format!("{names:?}")),
+            Op::List(place) => self.listed(&self.find(place)?).map(|names| format!("{names:?}")),
         }
     }
 
@@ -188,6 +188,27 @@ impl<'s> Side<'s> {
         })?;
         names.sort();
         Ok(names)
+    }
+
+    /// The names of a directory and what they lead to. Each listing is made again, which may be of what is kept of the first.
+    fn listed(&self, dir: &Fid) -> Result<BTreeMap<Vec<u8>, Option<Seen>>> {
+        let list = |cookie: u64| {
+            let mut names = Vec::new();
+            let args = vfs::ListArgs::all(cookie, true);
+            self.backend.readdir(&self.cx(), dir, args, &mut |entry| {
+                let node = entry.node.filter(|node| node.attr.ftype != FileType::Directory);
+                let seen = node.map(|node| self::seen(&node.attr));
+                names.push((entry.cookie, entry.name.to_vec(), seen));
+                ControlFlow::Continue(())
+            })?;
+            Ok(names)
+        };
+        let all = list(0)?;
+        assert_eq!(list(0)?, all);
+        if let [_, (middle, ..), rest @ ..] = all.as_slice() {
+            assert_eq!(list(*middle)?, rest, "behind the second entry");
+        }
+        Ok(all.into_iter().map(|(_, name, seen)| (name, seen)).collect())
     }
 
     /// Every object below a directory, with its comparable attributes, as root sees it.

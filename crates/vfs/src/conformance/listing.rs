@@ -10,6 +10,8 @@ checks! {
     listed_nodes_match_lookup,
     pages_of_any_size_list_everything_once,
     unchanged_entries_are_listed_once_during_changes,
+    a_listing_goes_on_behind_each_of_its_cookies,
+    small_pages_show_each_change_of_a_small_directory,
     invalid_cookies_are_refused,
     files_cannot_be_listed,
 }
@@ -93,6 +95,57 @@ fn unchanged_entries_are_listed_once_during_changes(fixture: &Fixture) {
         assert_eq!(seen.get(&format!("stay{n}")), Some(&1), "stay{n}");
     }
     assert!(seen.values().all(|count| *count == 1));
+}
+
+/// A backend may answer from what it has read before: the same names with the same cookies, from any of them on.
+fn a_listing_goes_on_behind_each_of_its_cookies(fixture: &Fixture) {
+    let dir = fixture.dir("d");
+    for n in 0..20 {
+        fixture.file_in(&dir, &format!("f{n}"));
+    }
+    for nodes in [false, true, false, true] {
+        // attributes may differ in how old the last change is
+        let list = |cookie, limit| {
+            let (entries, eof) = fixture.list(&dir, cookie, limit, nodes).unwrap();
+            let told = |(name, cookie, node): super::fixture::Listed| {
+                (name, cookie, node.map(|node| node.fid))
+            };
+            (entries.into_iter().map(told).collect::<Vec<_>>(), eof)
+        };
+        let (whole, eof) = list(0, 100);
+        assert!(eof && whole.len() == 22, "{}", whole.len());
+        for (at, (_, cookie, _)) in whole.iter().enumerate() {
+            let rest = whole.get(at + 1..).unwrap_or_default();
+            assert_eq!(list(*cookie, 100), (rest.to_vec(), true), "behind entry {at}");
+            let next = rest.get(..1).unwrap_or_default();
+            assert_eq!(list(*cookie, 1), (next.to_vec(), rest.len() < 2), "behind entry {at}");
+        }
+    }
+}
+
+fn small_pages_show_each_change_of_a_small_directory(fixture: &Fixture) {
+    let dir = fixture.dir("d");
+    for n in 0..60 {
+        fixture.file_in(&dir, &format!("stay{n}"));
+        fixture.file_in(&dir, &format!("go{n}"));
+    }
+    for round in 0..2 {
+        // twice before it changes: it may be kept
+        let all = fixture.names(&dir);
+        assert_eq!(fixture.names(&dir), all);
+        let mut n = round * 30;
+        let seen = pages(fixture, &dir, 7, || {
+            let gone = format!("go{n}");
+            fixture.backend.remove(&fixture.cx(), &dir, entry_name(&gone)).unwrap();
+            let names = fixture.names(&dir);
+            assert!(!names.contains(&gone), "{gone} is still listed");
+            fixture.file_in(&dir, &format!("come{n}"));
+            assert!(fixture.names(&dir).contains(&format!("come{n}")), "come{n} is not listed");
+            n += 1;
+        });
+        assert!((0..60).all(|n| seen.get(&format!("stay{n}")) == Some(&1)), "{seen:?}");
+        assert!(seen.values().all(|count| *count == 1), "{seen:?}");
+    }
 }
 
 fn invalid_cookies_are_refused(fixture: &Fixture) {
