@@ -187,6 +187,9 @@ pub struct Comparison {
     /// The directory on disk that held the files; `None`: in memory.
     #[serde(default)]
     pub below: Option<String>,
+    /// The export options of Bowline's directory, beside those that all have.
+    #[serde(default)]
+    pub export_options: Option<String>,
     /// The commands that started the servers.
     pub commands: Vec<String>,
     /// The loads.
@@ -228,6 +231,8 @@ pub struct ComparisonConfig<'a> {
     pub rounds: u32,
     /// The exported tree is made in this directory, or in memory.
     pub below: Option<&'a Path>,
+    /// More export options of Bowline's directory.
+    pub export_options: Option<&'a str>,
 }
 
 /// Runs `loads` of a version on Bowline, the peer and the bound in turn; in a private network if possible, so
@@ -253,7 +258,7 @@ fn compare_here(
     peer: &Peer,
     loads: &[&Load],
     ctx: &RunContext<'_>,
-    ComparisonConfig { version, rounds, below }: ComparisonConfig<'_>,
+    ComparisonConfig { version, rounds, below, export_options }: ComparisonConfig<'_>,
 ) -> Result<Comparison, RunError> {
     // In memory, where syncing is free: servers differ in what they sync, and disks in how long it takes.
     let scratch = below.map_or_else(ScratchDir::in_memory, ScratchDir::below)?;
@@ -270,8 +275,13 @@ fn compare_here(
         aside.display()
     );
     let lone_bound = format!("{bound} --loops 1");
+    let export_options = export_options.map(str::to_owned);
+    let own = bowline::Options {
+        export_options: export_options.clone().unwrap_or_default(),
+        ..bowline::Options::of_dir(&dir)
+    };
     let servers = vec![
-        bowline::start(&bowline::Options::of_dir(&dir))?,
+        bowline::start(&own)?,
         start_peer(peer, &dir, &place, (version, loads))?,
         command::start(&bound, &dir, &place)?,
         command::start(&lone_bound, &dir, &place)?,
@@ -283,6 +293,7 @@ fn compare_here(
         version: version.name().to_owned(),
         seconds,
         below,
+        export_options,
         commands,
         loads: Vec::new(),
         stopped: false,

@@ -31,6 +31,8 @@ pub struct Options {
     pub program: Option<PathBuf>,
     /// What is served.
     pub export: Export,
+    /// More export options of a directory, as exports(5) has them: `attr-cache=1000`; empty: none.
+    pub export_options: String,
     /// Where it listens; the first is where the clients go.
     pub listen: Vec<IpAddr>,
     /// Its port; `None`: any that is free.
@@ -66,6 +68,7 @@ impl Options {
             name: "bowline".into(),
             program: None,
             export,
+            export_options: String::new(),
             listen: vec![Ipv4Addr::LOCALHOST.into()],
             port: None,
             settings: Vec::new(),
@@ -128,7 +131,12 @@ fn words(
         Export::Dir(dir) => {
             let dir = dir.canonicalize();
             let dir = dir.map_err(|e| ServerError::io("the directory to serve", &e))?;
-            let row = format!("{} *(rw,no_root_squash,insecure)\n", escaped(&shown(&dir)));
+            let more = if options.export_options.is_empty() { "" } else { "," };
+            let row = format!(
+                "{} *(rw,no_root_squash,insecure{more}{})\n",
+                escaped(&shown(&dir)),
+                options.export_options
+            );
             let file = scratch.file("exports", &row)?;
             words.extend(["--exports".to_owned(), shown(&file)]);
             shown(&dir)
@@ -194,6 +202,20 @@ mod tests {
         let exports = std::fs::read_to_string(scratch.path().join("exports")).unwrap();
         assert!(exports.contains("a\\040dir *(rw,no_root_squash"), "{exports}");
         assert!(super::start(&Options::of_dir(Path::new("/no/such"))).is_err());
+    }
+
+    #[test]
+    fn a_directory_has_the_export_options() {
+        let scratch = ScratchDir::new().unwrap();
+        let dir = scratch.dir("dir").unwrap();
+        let row = |export_options: &str| {
+            let export_options = export_options.to_owned();
+            let options = Options { export_options, ..Options::of_dir(&dir) };
+            words(&options, &scratch, 2049, Path::new("/c.sock")).unwrap();
+            std::fs::read_to_string(scratch.path().join("exports")).unwrap()
+        };
+        assert!(row("").ends_with(" *(rw,no_root_squash,insecure)\n"));
+        assert!(row("async,attr-cache=5").ends_with(",insecure,async,attr-cache=5)\n"));
     }
 
     #[test]

@@ -35,6 +35,9 @@ pub fn compare(options: &CompareOptions) -> anyhow::Result<ExitCode> {
         let what = "neither ganesha nor knfsd, nor a command with {PORT} for the port and {DIR} for the directory";
         return Err(UsageError(format!("--peer {}: {what}", options.peer)).into());
     }
+    if let Some(options) = &options.export_options {
+        check_export_options(options)?;
+    }
     let stop = stop_on_signals()?;
     let scratch = ScratchDir::new()?;
     let spinner = Spinner::new();
@@ -46,7 +49,8 @@ pub fn compare(options: &CompareOptions) -> anyhow::Result<ExitCode> {
         say: &|text| spinner.say(text),
     };
     let rounds = options.rounds.unwrap_or(if options.quick { ROUNDS.1 } else { ROUNDS.0 });
-    let config = ComparisonConfig { version, rounds, below: options.below.as_deref() };
+    let (below, export_options) = (options.below.as_deref(), options.export_options.as_deref());
+    let config = ComparisonConfig { version, rounds, below, export_options };
     let comparison = run(&peer, &loads, &ctx, config);
     spinner.end();
     let comparison = comparison?;
@@ -59,6 +63,17 @@ pub fn compare(options: &CompareOptions) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::FAILURE);
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Refuses what a server would not start with, before anything is measured.
+fn check_export_options(options: &str) -> Result<(), UsageError> {
+    let refused = |why: &str| Err(UsageError(format!("--export-options {options}: {why}")));
+    if options.is_empty() || options.contains(|c: char| c.is_whitespace() || "()#\"\\".contains(c))
+    {
+        return refused("options with commas between them, for example attr-cache=1000,async");
+    }
+    let parsed = export::exports_file::parse(format!("/dir *({options})\n").as_bytes());
+    parsed.errors.first().map_or(Ok(()), |error| refused(&error.text))
 }
 
 fn cost(us: &[f64]) -> String {
@@ -117,9 +132,11 @@ fn page(comparison: &Comparison) -> String {
         .max()
         .unwrap_or(0);
     let fewer = if comparison.stopped { ", fewer in the last row" } else { "" };
+    let options = comparison.export_options.as_ref();
+    let with = options.map_or_else(String::new, |with| format!(", Bowline's export with {with}"));
     format!(
         "{table}{remarks}NFS version {}; us of server CPU per call: median [smallest-largest] of {rounds} rounds in turn{fewer}, {} s \
-         each, files {}, {}\nratios within rounds: CPU of the peer / Bowline; CPU of a server of canned replies / \
+         each, files {}{with}, {}\nratios within rounds: CPU of the peer / Bowline; CPU of a server of canned replies / \
          Bowline (1: nothing left to gain)\n",
         comparison.version,
         comparison.seconds,

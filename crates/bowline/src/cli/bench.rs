@@ -110,6 +110,9 @@ pub struct CompareOptions {
     /// and names survive a power cut
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub below: Option<PathBuf>,
+    /// More options of Bowline's export, as in bowline-exports(5); the peer keeps its own
+    #[arg(long, value_name = "OPTION,...")]
+    pub export_options: Option<String>,
     /// Write the table as JSON
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub json: Option<PathBuf>,

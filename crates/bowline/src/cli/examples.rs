@@ -230,10 +230,16 @@ pub const EXAMPLES: [(&str, &[Example]); 39] = [
     ),
     (
         "bench compare",
-        &[(
-            "bowline bench compare --peer ganesha --only getattr",
-            "The server's processor time of one load, beside NFS-Ganesha",
-        )],
+        &[
+            (
+                "bowline bench compare --peer ganesha --only getattr",
+                "The server's processor time of one load, beside NFS-Ganesha",
+            ),
+            (
+                "bowline bench compare --peer ganesha --only readdirplus --export-options attr-cache=1000",
+                "The same of a listing, with an option of Bowline's export",
+            ),
+        ],
     ),
     (
         "bench report",

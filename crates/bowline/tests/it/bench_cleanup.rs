@@ -119,6 +119,7 @@ fn an_interrupted_comparison_leaves_no_processes_or_files() {
 fn an_interrupted_comparison_prints_partial_results() {
     let temporary = tempfile::tempdir().unwrap();
     let words = ["compare", "--quick", "--rounds", "1000", "--only", "null, 4", "--peer", &peer()];
+    let words = words.into_iter().chain(["--export-options", "attr-cache=1000"]);
     let mut command = Command::new(env!("CARGO_BIN_EXE_bowline"));
     command.arg("bench").args(words).env("TMPDIR", temporary.path());
     let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -147,6 +148,7 @@ fn an_interrupted_comparison_prints_partial_results() {
     let row = table.lines().find(|line| line.starts_with("NULL, 4 x 16 in flight")).unwrap();
     assert_eq!(row.matches('x').count(), 3, "both ratios: {row}");
     assert!(table.contains("fewer in the last row"), "{table}");
+    assert!(table.contains("Bowline's export with attr-cache=1000"), "{table}");
     assert!(said.starts_with("bowline: stopped"), "{said}");
 }
 

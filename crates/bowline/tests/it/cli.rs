@@ -129,6 +129,8 @@ const BENCH_ENDS: &[(&str, i32, &str)] = &[
     ("bench compare --peer none", 2, "nor a command with {PORT}"),
     ("bench compare --peer none{PORT} --quick --only NULL", 1, "did not start"),
     ("bench compare --peer x --only nothing", 2, "no load has that in its name"),
+    ("bench compare --peer none{PORT} --export-options attr-cash=1", 2, "attr-cache"),
+    ("bench compare --peer none{PORT} --export-options attr-cache=1000)", 2, "with commas"),
 ];
 
 /// Files of all kinds of wrong.
