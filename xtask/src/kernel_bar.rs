@@ -1,5 +1,6 @@
-//! `cargo xtask kernel-bar [--program FILE] [--seconds N] [--vers V] [PART...]`: Bowline beside the kernel's own server and Ganesha, in an
-//! emulated machine (`tests/speed/emulated/run`), over version 3 of NFS or another.
+//! `cargo xtask kernel-bar [--program FILE] [--seconds N] [--vers V] [--export-options O] [PART...]`: Bowline beside the kernel's own
+//! server and Ganesha, in an emulated machine (`tests/speed/emulated/run`), over version 3 of NFS or another; what it
+//! needs with an option of its export is another row.
 //!
 //! Each part is one boot of less than five minutes: a machine, a peer and the loads whose names contain a text, for example
 //! `counted/knfsd/getattr`. Without parts all are measured ([`parts`]). What a part measures replaces the same rows of
@@ -74,6 +75,8 @@ struct Part {
     version: String,
     peer: String,
     loads: String,
+    /// More options of Bowline's export.
+    export_options: Option<String>,
 }
 
 impl Part {
@@ -88,7 +91,8 @@ impl Part {
             [Machine::Counted, Machine::TwoCpus].into_iter().find(|m| m.name() == machine);
         let machine = machine.context("a machine is counted or two-cpus")?;
         let version = version.to_owned();
-        Ok(Self { machine, version, peer: peer.to_owned(), loads: loads.to_owned() })
+        let (peer, loads) = (peer.to_owned(), loads.to_owned());
+        Ok(Self { machine, version, peer, loads, export_options: None })
     }
 
     fn name(&self) -> String {
@@ -105,6 +109,7 @@ fn parts(version: &str) -> Vec<Part> {
             version: version.to_owned(),
             peer: peer.to_owned(),
             loads: (*loads).to_owned(),
+            export_options: None,
         })
     };
     let counted = of(Machine::Counted, "knfsd").chain(of(Machine::Counted, "ganesha"));
@@ -127,6 +132,9 @@ struct Row {
     version: String,
     peer: String,
     load: String,
+    /// More options of Bowline's export.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    export_options: Option<String>,
     /// When it was measured, to the day.
     date: String,
     bowline: Medians,
@@ -134,12 +142,16 @@ struct Row {
 }
 
 impl Row {
-    /// The load, with the version if it is not 3.
+    /// The load, with the version if it is not 3, and the export's options.
     fn label(&self) -> String {
-        match self.version.as_str() {
-            VERSION => self.load.clone(),
-            version => format!("{} ({version})", self.load),
+        let mut label = self.load.clone();
+        if self.version != VERSION {
+            let _ = write!(label, " ({})", self.version);
         }
+        if let Some(options) = &self.export_options {
+            let _ = write!(label, ", {options}");
+        }
+        label
     }
 }
 
@@ -182,7 +194,7 @@ fn median(values: &[f64]) -> Option<f64> {
 /// Measures what is asked for, and writes the data and the page.
 pub fn run(root: &Path, args: &[String]) -> Result<()> {
     let (mut program, mut wanted) = (root.join(PROGRAM), Vec::new());
-    let (mut boot_seconds, mut version) = (BOOT_SECONDS, VERSION);
+    let (mut boot_seconds, mut version, mut export_options) = (BOOT_SECONDS, VERSION, None);
     let mut args = args.iter();
     while let Some(arg) = args.next() {
         if arg == "--program" {
@@ -192,6 +204,8 @@ pub fn run(root: &Path, args: &[String]) -> Result<()> {
             boot_seconds = seconds.parse().with_context(|| format!("--seconds {seconds}"))?;
         } else if arg == "--vers" {
             version = args.next().context("--vers needs a version")?;
+        } else if arg == "--export-options" {
+            export_options = Some(args.next().context("--export-options needs options")?.clone());
         } else {
             wanted.push(arg);
         }
@@ -207,8 +221,9 @@ pub fn run(root: &Path, args: &[String]) -> Result<()> {
     }
     let program = program.canonicalize()?;
     let named: Result<Vec<_>> = wanted.iter().map(|text| Part::parse(text, version)).collect();
-    let wanted = if wanted.is_empty() { parts(version) } else { named? };
-    for part in &wanted {
+    let mut wanted = if wanted.is_empty() { parts(version) } else { named? };
+    for part in &mut wanted {
+        part.export_options.clone_from(&export_options);
         let rows = measure(root, &program, boot_seconds, part).with_context(|| part.name())?;
         let data = root.join(DATA);
         let mut all: Vec<Row> = match std::fs::read_to_string(&data) {
@@ -227,8 +242,10 @@ pub fn run(root: &Path, args: &[String]) -> Result<()> {
 fn measure(root: &Path, program: &Path, boot_seconds: u32, part: &Part) -> Result<Vec<Row>> {
     let (program, peer, loads) = (program.display(), &part.peer, &part.loads);
     let version = &part.version;
+    let options = part.export_options.as_ref();
+    let options = options.map_or_else(String::new, |with| format!(" --export-options '{with}'"));
     let command = format!(
-        "'{program}' bench compare --peer {peer} --vers {version} --quick --only '{loads}' --json /run/figures >/run/table 2>&1 || \
+        "'{program}' bench compare --peer {peer} --vers {version} --quick --only '{loads}'{options} --json /run/figures >/run/table 2>&1 || \
          {{ cat /run/table; exit 1; }}; cat /run/figures"
     );
     let output = Command::new(root.join("tests/speed/emulated/run"))
@@ -256,6 +273,7 @@ fn rows(part: &Part, comparison: &Comparison) -> Result<Vec<Row>> {
             version: part.version.clone(),
             peer: part.peer.clone(),
             load: compared.load.clone(),
+            export_options: part.export_options.clone(),
             date: comparison.started.chars().take(10).collect(),
             bowline: medians(0)?,
             other: medians(1)?,
@@ -264,12 +282,12 @@ fn rows(part: &Part, comparison: &Comparison) -> Result<Vec<Row>> {
     comparison.loads.iter().map(row).collect()
 }
 
-/// New rows take the place of those of the same machine, version, peer and load; others follow.
+/// New rows take the place of those of the same machine, version, peer, load and options; others follow.
 fn replace(all: &mut Vec<Row>, new: Vec<Row>) {
     for row in new {
         let same = |old: &&mut Row| {
-            (old.machine, &old.version, &old.peer, &old.load)
-                == (row.machine, &row.version, &row.peer, &row.load)
+            (old.machine, &old.version, &old.peer, &old.load, &old.export_options)
+                == (row.machine, &row.version, &row.peer, &row.load, &row.export_options)
         };
         match all.iter_mut().find(same) {
             Some(old) => *old = row,
@@ -291,7 +309,8 @@ const INTRODUCTION: &str = "\
 Made by `cargo xtask kernel-bar`, which boots Debian's kernel in an emulated machine (QEMU without KVM,
 [tests/speed/emulated](../../tests/speed/emulated/run)) and runs `bowline bench compare` in it: the kernel's server (knfsd) with its default
 of 16 threads and READs and WRITEs of up to 1 MiB, files in memory, 16 clients (8 for 1 MiB), the same load generator for all. Version 3 where no other is named. Medians of three rounds; `cargo xtask kernel-bar PART` measures a part
-again, for example `counted/knfsd/getattr`, and `--vers 4.1` does so over that version.
+again, for example `counted/knfsd/getattr`, and `--vers 4.1` does so over that version. Rows with an option of exports (`--export-options attr-cache=1000`) have it on Bowline's
+side only.
 
 ";
 const COUNTED: &str = "\
@@ -404,6 +423,10 @@ mod tests {
         replace(&mut all, rows(&part, &comparison).unwrap());
         assert_eq!(all.len(), 3, "another version is another row");
         assert!(page(&all).contains("| NULL (4.1) | 15 500 | 31 000 | – |"), "{}", page(&all));
+        let part = Part { export_options: Some("attr-cache=5".into()), ..part };
+        replace(&mut all, rows(&part, &comparison).unwrap());
+        assert_eq!(all.len(), 4, "and so are other options");
+        assert!(page(&all).contains("| NULL (4.1), attr-cache=5 | 15 500 |"), "{}", page(&all));
         assert_eq!(
             serde_json::from_str::<Vec<super::Row>>(&data_text(&all).unwrap()).unwrap(),
             all
