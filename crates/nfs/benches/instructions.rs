@@ -115,7 +115,7 @@ const COUNTED: [Counted; 35] = [
     counted("create", 7_970, create),
     counted("remove", 4_945, remove),
     counted("readdir", 15_955, readdir),
-    counted("readdirplus", 48_240, readdirplus),
+    counted("readdirplus", 50_420, readdirplus),
     counted("lock", 16_685, locks::lock),
     counted("unlock", 15_190, locks::unlock),
     counted("sequence4", 1_900, version4::sequence),
@@ -131,14 +131,14 @@ const COUNTED: [Counted; 35] = [
     counted("close4", 5_335, version4::close),
     counted("remove4", 5_455, version4::remove),
     counted("shared_open4", 14_815, version4::open_close_shared),
-    counted("readdir4", 38_840, version4::readdir),
-    counted("readdir4_whole", 51_305, version4::readdir_whole),
+    counted("readdir4", 40_920, version4::readdir),
+    counted("readdir4_whole", 53_390, version4::readdir_whole),
     kept("getattr_kept", 2_155, getattr),
     kept("lookup_kept", 3_935, lookup),
     kept("access_kept", 2_450, access),
     kept("readdir_kept", 17_550, readdir),
-    kept("readdirplus_kept", 49_450, readdirplus),
-    kept("readdir4_kept", 41_630, version4::readdir),
+    kept("readdirplus_kept", 49_340, readdirplus),
+    kept("readdir4_kept", 39_690, version4::readdir),
 ];
 
 /// In the environment of a process that is counted: the names of its calls.
