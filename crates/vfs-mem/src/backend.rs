@@ -254,6 +254,8 @@ impl Backend for MemFs {
             if batch.is_empty() {
                 return Ok(Listing { eof: true, dir: attr });
             }
+            // nodes of entries require search permission
+            let nodes = nodes && check(&attr, &cx.cred, Permission::EXEC).is_ok();
             for (at, name, ino) in batch {
                 let above = name == b".." && ino != ROOT;
                 let node = if nodes && !above { self.lock().node(ino).ok() } else { None };
