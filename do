@@ -478,7 +478,7 @@ build_program() {
 # The optimised program starts, mounts and reads what it serves, and ends without an error when it is told to.
 program() {
   build_program
-  local dir pid port=$((20000 + $$ % 20000)) end=$((SECONDS + 60)) status=0
+  local dir pid port=$((20000 + $$ % 12000)) end=$((SECONDS + 60)) status=0
   dir=$(mktemp -d)
   mkdir "$dir/served"
   head -c 300000 /dev/urandom >"$dir/served/file"
@@ -524,7 +524,7 @@ packages() {
 page() {
   toolchain
   install chromium:chromium npm:npm node:nodejs curl:curl tidy:tidy certutil:libnss3-tools
-  local tools=$PWD/target/tools/page dir pid port=$((20000 + $$ % 20000)) status=0 database
+  local tools=$PWD/target/tools/page dir pid port=$((20000 + $$ % 12000)) status=0 database
   [ -d "$tools/node_modules/axe-core" ] ||
     npm install --silent --no-audit --no-fund --prefix "$tools" puppeteer-core@24 axe-core@4 >/dev/null 2>&1 ||
     { not_run "web page in a browser" "the registry of npm is not reachable"; return 0; }
