@@ -58,6 +58,8 @@ pub trait ByteRangeLocks: Send + Sync {
         who: &Who<'_>,
         range: ByteRange,
     ) -> LockAnswer;
+    /// Takes everything from a host that has sent no call for so long that others may have it.
+    fn release_silent(&self, blocking: &dyn Blocking, host: HostId);
     /// Gives back what those hold that have ended.
     fn give_back_released(&self, blocking: &dyn Blocking);
 }

@@ -15,7 +15,7 @@ use crate::v4::callback::{CallbackAnswer, Operation};
 use export::{ClientAccess, Delegate, Requester};
 use rpc::{Blocking, TransportSecurity};
 use state::v4::{DelegationConflict, DelegationKind, DelegationRow, Recall};
-use state::{FileKey, Now};
+use state::{FileKey, Now, ShareMode};
 use vfs::{Change, Component, Create, Fid, Leases, Name, SetAttr, Status};
 
 /// How often a call waits for returns.
@@ -98,6 +98,18 @@ impl Nfs {
         client: Option<u64>,
     ) -> vfs::Result<()> {
         self.end_those(file, fid, &|now, key| self.v4.state.recall_for_read(now, key, client))
+    }
+
+    /// Recalls the delegations of a file that a share reservation is in the way of, as an OPEN does.
+    ///
+    /// # Errors
+    /// As [`Nfs::before_change`].
+    pub(crate) fn before_share(&self, file: &Object<'_>, mode: ShareMode) -> vfs::Result<()> {
+        if !self.v4.state.any_delegations() {
+            return Ok(());
+        }
+        let recall = |now, key: &FileKey| self.v4.state.recall_for_open(now, key, mode, None);
+        self.end_those(file, &file.fid, &recall)
     }
 
     /// The same of the file of this name, if there is one.

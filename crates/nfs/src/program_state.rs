@@ -10,6 +10,7 @@ use crate::v2;
 use crate::v4::V4;
 use export::Exports;
 use state::State;
+use state::v4::V4Limits;
 use std::sync::{Arc, OnceLock, Weak};
 
 /// What the procedures of NFS work on.
@@ -20,7 +21,7 @@ pub struct Nfs {
     pub settings: NfsSettings,
     /// Full handles and cookies for the short ones of version 2.
     pub v2: v2::State,
-    /// What clients hold: locks and shares.
+    /// What clients hold: locks and shares. That of version 4 is on top of it.
     pub state: Arc<State>,
     /// Clients, sessions and opens of version 4.
     pub v4: V4,
@@ -45,8 +46,8 @@ impl Nfs {
             exports,
             settings,
             v2: v2::State::default(),
+            v4: V4::new(Arc::clone(&state), V4Limits::default()),
             state,
-            v4: V4::default(),
             delegations: Delegations::default(),
             clock: Clock::default(),
             store: Arc::new(Volatile),
@@ -71,15 +72,9 @@ impl Nfs {
         Self { store, ..self }
     }
 
-    /// The same with this state of version 4.
+    /// The same with this state of version 4, and what it is on top of, which other programs share.
     #[must_use]
     pub fn with_version_4(self, v4: V4) -> Self {
-        Self { v4, ..self }
-    }
-
-    /// The same with what clients hold, which other programs share.
-    #[must_use]
-    pub fn with_state(self, state: Arc<State>) -> Self {
-        Self { state, ..self }
+        Self { state: Arc::clone(v4.state.core()), v4, ..self }
     }
 }

@@ -84,14 +84,9 @@ impl Cx<'_> {
         Phase::from_number(self.phase.load(Acquire)) == Phase::Reclaiming
     }
 
-    /// Whether the owner's host has sent no call for so long that others may have its locks. Of clients of version 4
-    /// their lease says so, which is not kept here.
+    /// Whether the owner's host has sent no call for so long that others may have its locks.
     fn is_silent(&self, holder: &Holder) -> bool {
-        let hosts = acquire(self.hosts);
-        let host = hosts.find(holder.host()).filter(|host| host.client.is_none());
-        let last = host.map(|host| host.last_call_ms);
-        let silent_ms = self.limits.silent_ms;
-        silent_ms > 0 && last.is_some_and(|last| self.now.since(last) >= silent_ms)
+        acquire(self.hosts).is_silent(self.now, holder.host(), self.limits)
     }
 
     pub fn claim(&self, holder: &Holder, kind: EntryKind) -> Result<(), Refusal> {

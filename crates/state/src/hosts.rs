@@ -207,6 +207,13 @@ impl Hosts {
         self.by_key.get(key_into(addr, name, &mut buffer)?).copied()
     }
 
+    /// Whether a host has sent no call for so long that others may have what it holds. Of clients of version 4 their lease says
+    /// so, which is not kept here.
+    pub fn is_silent(&self, now: Now, id: HostId, limits: &Limits) -> bool {
+        let last = self.find(id).filter(|host| host.client.is_none()).map(|host| host.last_call_ms);
+        limits.silent_ms > 0 && last.is_some_and(|last| now.since(last) >= limits.silent_ms)
+    }
+
     pub fn iter(&self) -> impl Iterator<Item = &Host> {
         self.by_id.values()
     }

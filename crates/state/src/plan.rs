@@ -68,6 +68,8 @@ pub enum Conflict {
     Local(LocalConflict),
     /// A share reservation of this host.
     Share(HostId),
+    /// An open of a client of version 4.
+    Open,
 }
 
 /// A local program's lock, as `F_OFD_GETLK` describes it.

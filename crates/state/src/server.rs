@@ -50,7 +50,9 @@ pub struct State {
     /// The files with requests that a local program blocks, by the time of the next try.
     pub(crate) retries: Mutex<BTreeSet<(u64, FileKey)>>,
     tickets: AtomicU64,
-    /// How many share reservations deny something.
+    /// How many owners have share reservations.
+    pub(crate) shares: AtomicUsize,
+    /// How many of them, and of the opens of version 4, deny something.
     pub(crate) denials: AtomicUsize,
 }
 
@@ -70,6 +72,7 @@ impl State {
             phase,
             retries: Mutex::default(),
             tickets: AtomicU64::new(1),
+            shares: AtomicUsize::new(0),
             denials: AtomicUsize::new(0),
         }
     }
@@ -289,7 +292,7 @@ impl State {
         effects: &mut Effects,
         change: impl FnOnce(&mut FileState, &mut Cx<'_>) -> R,
     ) -> (R, bool) {
-        let denying = state.shares.denying();
+        let (sharing, denying) = (state.shares.owners(), state.shares.denying());
         let mut cx = Cx {
             now,
             key: *file,
@@ -301,10 +304,8 @@ impl State {
             effects,
         };
         let result = change(state, &mut cx);
-        let grown = state.shares.denying().cast_signed() - denying.cast_signed();
-        if grown != 0 {
-            self.denials.fetch_add(grown.cast_unsigned(), Relaxed);
-        }
+        count_change(&self.shares, sharing, state.shares.owners());
+        count_change(&self.denials, denying, state.shares.denying());
         self.index_retry(file, state);
         (result, state.is_empty())
     }
@@ -448,6 +449,13 @@ impl State {
     }
 }
 
+/// Counts what a file has more or less than before.
+fn count_change(count: &AtomicUsize, before: usize, after: usize) {
+    if after != before {
+        count.fetch_add(after.wrapping_sub(before), Relaxed);
+    }
+}
+
 impl Clone for State {
     /// A copy of what there is now, for an explorer of what may happen next.
     fn clone(&self) -> Self {
@@ -460,6 +468,7 @@ impl Clone for State {
             phase: AtomicUsize::new(self.phase.load(Acquire)),
             retries: Mutex::new(acquire(&self.retries).clone()),
             tickets: AtomicU64::new(self.tickets.load(Relaxed)),
+            shares: AtomicUsize::new(self.shares.load(Relaxed)),
             denials: AtomicUsize::new(self.denials.load(Relaxed)),
         }
     }

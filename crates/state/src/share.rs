@@ -1,4 +1,4 @@
-//! DOS share reservations of one file (NLM SHARE and UNSHARE).
+//! DOS share reservations of one file (NLM SHARE and UNSHARE). Those of version 4 are its opens, in `v4`.
 //!
 //! An open wants access (read, write, both or none) and denies others access. Two opens of different owners conflict
 //! if one wants what the other denies. Each owner's opens are counted per combination, so that releasing one of
@@ -60,7 +60,12 @@ pub struct ShareMode {
 }
 
 impl ShareMode {
-    const fn conflicts(self, other: Self) -> bool {
+    /// What reading or writing without an open comes to: it denies others nothing.
+    pub const fn access_only(access: ShareBits) -> Self {
+        Self { access, deny: ShareBits::NONE }
+    }
+
+    pub(crate) const fn conflicts(self, other: Self) -> bool {
         self.access.intersects(other.deny) || self.deny.intersects(other.access)
     }
 
@@ -107,8 +112,17 @@ pub(crate) enum Reserved {
     New,
     /// One more of an owner who has some.
     More,
-    Denied(HostId),
+    Denied(ShareConflict),
     NoRoom,
+}
+
+/// What reservations are in the way of an open or an access.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ShareConflict {
+    /// This host's.
+    Held(HostId),
+    /// Only those of hosts that have sent no call for a long time; this is one of them.
+    Silent(HostId),
 }
 
 /// The reservations of a file.
@@ -129,23 +143,33 @@ impl Shares {
         self.0.iter().filter(|share| share.mode().deny != ShareBits::NONE).count()
     }
 
-    /// Whether an access without a reservation is denied to a client at this address. What a client reserved for
-    /// itself never holds it up: version 3 does not say on whose behalf it reads and writes.
-    pub fn denies(&self, addr: IpAddr, access: ShareBits) -> bool {
-        self.0.iter().any(|share| share.addr != addr && share.mode().deny.intersects(access))
+    /// How many owners there are.
+    pub fn owners(&self) -> usize {
+        self.0.len()
+    }
+
+    /// What is in the way of a client of version 4, or of one at this address that reads or writes by version 2 or 3. What
+    /// such a client reserved for itself never holds it up: these versions do not say on whose behalf it reads and writes.
+    pub fn in_the_way(
+        &self,
+        (mode, addr): (ShareMode, Option<IpAddr>),
+        is_silent: impl Fn(HostId) -> bool,
+    ) -> Option<ShareConflict> {
+        let others = self.0.iter().filter(|share| Some(share.addr) != addr);
+        first_conflict(others, mode, is_silent)
     }
 
     /// Adds an open.
     pub fn reserve(
         &mut self,
         owner: &ShareOwner<'_>,
-        addr: IpAddr,
-        mode: ShareMode,
+        (addr, mode): (IpAddr, ShareMode),
         limits: &Limits,
+        is_silent: impl Fn(HostId) -> bool,
     ) -> Reserved {
-        let others = || self.0.iter().filter(|share| !share.is_of(owner));
-        if let Some(share) = others().find(|share| share.mode().conflicts(mode)) {
-            return Reserved::Denied(share.host);
+        let others = self.0.iter().filter(|share| !share.is_of(owner));
+        if let Some(conflict) = first_conflict(others, mode, is_silent) {
+            return Reserved::Denied(conflict);
         }
         if let Some(share) = self.0.iter_mut().find(|share| share.is_of(owner)) {
             return match share.counts.get_mut(mode.index()) {
@@ -187,4 +211,20 @@ impl Shares {
         self.0.retain(|share| share.host != host);
         before - self.0.len()
     }
+}
+
+/// What of these is in the way of an open.
+fn first_conflict<'a>(
+    shares: impl Iterator<Item = &'a Share>,
+    mode: ShareMode,
+    is_silent: impl Fn(HostId) -> bool,
+) -> Option<ShareConflict> {
+    let mut silent = None;
+    for share in shares.filter(|share| share.mode().conflicts(mode)) {
+        if !is_silent(share.host) {
+            return Some(ShareConflict::Held(share.host));
+        }
+        silent = Some(ShareConflict::Silent(share.host));
+    }
+    silent
 }

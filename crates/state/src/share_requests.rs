@@ -1,12 +1,17 @@
-//! Share reservations over all files: SHARE, UNSHARE, and what they deny to calls without one.
+//! Share reservations over all files: SHARE, UNSHARE, and what they deny to opens of version 4 and to calls without an open.
+//!
+//! The opens of version 4 are in a table of their own, on top of this one: SHARE is decided with the lock of the file's opens
+//! held ([`V4State::share`](crate::v4::V4State::share)), as OPEN is.
 
 use crate::acquire::acquire;
 use crate::file::{Cx, FileState, refused};
 use crate::hosts::EntryKind;
 use crate::key::{FileKey, Now};
 use crate::plan::{Conflict, Effects, Kept, Plan};
+use crate::record::Record;
 use crate::server::State;
-use crate::share::{Reserved, ShareBits, ShareMode, ShareOwner};
+use crate::share::{Reserved, ShareConflict, ShareMode, ShareOwner};
+use std::convert::Infallible;
 use std::net::IpAddr;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -28,12 +33,32 @@ pub struct ShareRequest<'a> {
 }
 
 impl State {
-    /// Reserves: [`Plan::Granted`], [`Plan::Denied`] and the reasons to come back or not to. Never blocked.
+    /// Reserves, where there is no version 4: [`Plan::Granted`], [`Plan::Denied`] and the reasons to come back or not to.
+    /// Never blocked.
     pub fn share(&self, now: Now, file: &FileKey, request: &ShareRequest<'_>) -> (Plan, Effects) {
+        match self.share_unless(now, file, request, || Ok::<_, Infallible>(())) {
+            Ok(answer) => answer,
+        }
+    }
+
+    /// Reserves, unless opens of version 4 are in the way: only where nothing else is, they are looked for.
+    pub(crate) fn share_unless<E>(
+        &self,
+        now: Now,
+        file: &FileKey,
+        request: &ShareRequest<'_>,
+        look_for_opens: impl FnOnce() -> Result<(), E>,
+    ) -> Result<(Plan, Effects), E> {
         let mut effects = Effects::default();
         let ShareRequest { owner, reclaim, monitored, ref kept, .. } = *request;
-        if let Some(plan) = self.refusal(now, owner.host, reclaim, monitored) {
-            return (plan, effects);
+        let refusal = self.refusal(now, owner.host, reclaim, monitored);
+        match &refusal {
+            // a host is not recorded for what it does not get
+            None | Some(Plan::Record(Record::NsmHost(_))) => look_for_opens()?,
+            Some(_) => {}
+        }
+        if let Some(plan) = refusal {
+            return Ok((plan, effects));
         }
         let plan = self.with_new(now, file, &mut effects, |state, cx| {
             let plan = reserve(state, cx, request);
@@ -46,7 +71,7 @@ impl State {
         if reclaim && matches!(plan, Plan::Granted) {
             self.note_reclaim(now, owner.host);
         }
-        (plan, effects)
+        Ok((plan, effects))
     }
 
     /// Takes one reservation of exactly this mode back, if the owner has one.
@@ -66,17 +91,37 @@ impl State {
         effects
     }
 
-    /// Whether anybody denies anything.
+    /// Whether anybody denies anything, by a reservation or an open of version 4.
     #[inline]
     pub fn has_denials(&self) -> bool {
         self.denials.load(Relaxed) != 0
     }
 
-    /// Whether a client at this address may not read or write the file without a reservation, because somebody denies
-    /// it. Costs one load while nobody denies anything.
-    pub fn share_denies(&self, file: &FileKey, addr: IpAddr, access: ShareBits) -> bool {
-        let denies = |state: &mut FileState| state.shares.denies(addr.to_canonical(), access);
-        self.has_denials() && self.files.with(file, denies).unwrap_or(false)
+    /// What reservations are in the way of an open of version 4; or of an access without an open, by versions 2 and 3 if there
+    /// is an address. Costs one load while there are none. With the lock of the file's opens held nobody reserves meanwhile.
+    #[inline]
+    pub(crate) fn share_conflict(
+        &self,
+        now: Now,
+        file: &FileKey,
+        wanted: (ShareMode, Option<IpAddr>),
+    ) -> Option<ShareConflict> {
+        if self.shares.load(Relaxed) == 0 {
+            return None;
+        }
+        self.find_share_conflict(now, file, wanted)
+    }
+
+    #[cold]
+    fn find_share_conflict(
+        &self,
+        now: Now,
+        file: &FileKey,
+        (mode, addr): (ShareMode, Option<IpAddr>),
+    ) -> Option<ShareConflict> {
+        let wanted = (mode, addr.map(|addr| addr.to_canonical()));
+        let is_silent = |host| acquire(&self.hosts).is_silent(now, host, &self.limits);
+        self.files.with(file, |state| state.shares.in_the_way(wanted, is_silent)).flatten()
     }
 }
 
@@ -91,14 +136,16 @@ fn reserve(state: &mut FileState, cx: &mut Cx<'_>, request: &ShareRequest<'_>) -
     if let Err(refusal) = claim(cx) {
         return refused(refusal);
     }
-    let addr = request.addr.to_canonical();
-    let reserved = state.shares.reserve(&request.owner, addr, request.mode, cx.limits);
+    let wanted = (request.addr.to_canonical(), request.mode);
+    let is_silent = |host| acquire(cx.hosts).is_silent(cx.now, host, cx.limits);
+    let reserved = state.shares.reserve(&request.owner, wanted, cx.limits, is_silent);
     if reserved != Reserved::New {
         acquire(cx.hosts).unclaim(request.owner.host, &cx.key, EntryKind::Share);
     }
     match reserved {
         Reserved::New | Reserved::More => Plan::Granted,
-        Reserved::Denied(host) => Plan::Denied(Conflict::Share(host)),
+        Reserved::Denied(ShareConflict::Held(host)) => Plan::Denied(Conflict::Share(host)),
+        Reserved::Denied(ShareConflict::Silent(host)) => Plan::Silent(host),
         Reserved::NoRoom => Plan::NoRoom,
     }
 }

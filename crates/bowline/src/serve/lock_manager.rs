@@ -28,13 +28,13 @@ pub fn open_state(
     state_dir: &Path,
     grace: GraceSeconds,
     lease: LeaseSeconds,
-) -> (Arc<RecoveryStore>, Arc<State>, V4) {
+) -> (Arc<RecoveryStore>, V4) {
     let (store, recovery) = RecoveryStore::open(state_dir);
     let limits = Limits { grace_ms: grace.ms(), ..Limits::default() };
     let cpus = std::thread::available_parallelism().map_or(1, NonZero::get);
-    let state = State::new(&recovery, Now(0), limits, cpus);
-    let v4 = V4::new(v4_limits(lease));
-    (Arc::new(store), Arc::new(state), v4.with_epoch(recovery.instance().wrapping_add(1)))
+    let state = Arc::new(State::new(&recovery, Now(0), limits, cpus));
+    let v4 = V4::new(state, v4_limits(lease));
+    (Arc::new(store), v4.with_epoch(recovery.instance().wrapping_add(1)))
 }
 
 /// The limits of version 4's state on this machine: a client may have half of the opens.

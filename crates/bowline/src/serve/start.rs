@@ -340,10 +340,9 @@ impl Programs {
         refusals: &Arc<Refusals>,
     ) -> Self {
         let (grace, lease) = (config.values.grace, config.values.lease);
-        let (recovery, state, v4) = lock_manager::open_state(&config.state_dir, grace, lease);
+        let (recovery, v4) = lock_manager::open_state(&config.state_dir, grace, lease);
         let store = Arc::clone(&recovery) as Arc<dyn Store>;
         let nfs = Nfs::new(Arc::clone(exports), NfsSettings::default())
-            .with_state(state)
             .with_version_4(v4)
             .with_store(store);
         let nfs = Arc::new(nfs);

@@ -186,8 +186,8 @@ settings! {
         default_text: None,
         apply: Some(|parts, versions, _| Ok(set_versions(parts, versions))),
         help: "versions of NFS that are served",
-        manual: "A list. 4.0, 4.1 and 4.2 are served over TCP only. Their share reservations do not meet those of NLM. \
-                 A client that is not told which version to use takes the newest.",
+        manual: "A list. 4.0, 4.1 and 4.2 are served over TCP only. A client that is not told which version \
+                 to use takes the newest.",
     }
     max_read: Bytes<TransferSize> {
         key: "max-read",

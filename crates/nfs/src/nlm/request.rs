@@ -7,7 +7,7 @@ use crate::file_key::file_key;
 use crate::object::{Caller, Object};
 use proto::nlm::{Lock, Status, Versioned, Width};
 use rpc::{Call, Fault, Transport};
-use state::{ByteRange, FileKey, HostId, Mode, NotIdentified};
+use state::{ByteRange, FileKey, HostId, Mode, NotIdentified, ShareMode};
 use std::sync::Arc;
 use vfs::{AccessMask, need_regular};
 use xdr::{Reader, Writer};
@@ -79,7 +79,7 @@ pub(super) enum Wanted {
         exclusive: bool,
     },
     /// A share reservation.
-    Share,
+    Share(ShareMode),
 }
 
 impl Nlm {
@@ -145,19 +145,25 @@ impl Nlm {
         let caller = Caller::new(&self.nfs.exports, call);
         let (object, write) = match wanted {
             Wanted::Lock { exclusive } => (caller.open_to_lock(handle), exclusive),
-            Wanted::Share => (caller.open(handle), false),
+            Wanted::Share(_) => (caller.open(handle), false),
         };
         let object = object.map_err(status::of)?;
         let key = file_key(object.export_id(), &object.fid).ok_or(Status::StaleHandle)?;
         check(&object, write).map_err(status::of)?;
         let file = self.files.keep(key, object).map_err(status::of)?;
         // now that the file is in the table nobody gets a delegation of it
-        if write && self.nfs.v4.state.any_delegations() {
+        if self.nfs.v4.state.any_delegations() {
             let object = file.object.as_object(caller.blocking());
-            self.nfs.before_change(&object, &object.fid, None).map_err(status::of)?;
-        } else if self.nfs.v4.state.any_write_delegations() {
-            let object = file.object.as_object(caller.blocking());
-            self.nfs.before_read(&object, &object.fid, None).map_err(status::of)?;
+            let recalled = match wanted {
+                Wanted::Lock { exclusive: true } => {
+                    self.nfs.before_change(&object, &object.fid, None)
+                }
+                Wanted::Lock { exclusive: false } => {
+                    self.nfs.before_read(&object, &object.fid, None)
+                }
+                Wanted::Share(mode) => self.nfs.before_share(&object, mode),
+            };
+            recalled.map_err(status::of)?;
         }
         Ok(file)
     }

@@ -1,11 +1,18 @@
-//! SHARE and UNSHARE: DOS share reservations, of versions 3 and 4.
+//! SHARE and UNSHARE: DOS share reservations, of versions 3 and 4. They exclude each other and opens of NFS version 4, whose
+//! delegations are recalled where these would allow a client what SHARE denies, or deny what it wants.
 
 use super::Nlm;
 use super::request::{Sender, Wanted, arguments, finish};
+use super::status;
+use crate::v4::Ended;
 use proto::nlm::{ShareAnswer, ShareArgs, Status};
-use rpc::{Call, Fault};
-use state::{ShareBits, ShareMode, ShareOwner, ShareRequest};
+use rpc::{Blocking, Call, Fault};
+use state::v4::OpenError;
+use state::{Conflict, Effects, FileKey, Plan, ShareBits, ShareMode, ShareOwner, ShareRequest};
 use xdr::{Reader, Writer};
+
+/// How often a reservation is tried that only opens of clients are in the way of whose lease is over.
+const ATTEMPTS: u32 = 4;
 
 pub(super) fn share<const VERSION: u32>(
     nlm: &Nlm,
@@ -48,19 +55,48 @@ impl Nlm {
         args: &ShareArgs<'_>,
     ) -> Result<Status, Status> {
         // a reservation is not held in the file system: it is no change, also in a read-only export
-        let file = self.file(call, args.handle, Wanted::Share)?;
+        let mode = share_mode(args);
+        let file = self.file(call, args.handle, Wanted::Share(mode))?;
         let sender = Sender { name: args.caller_name, version: VERSION, nsm_state: 0 };
         let host = self.host(call, sender)?;
         let request = ShareRequest {
             owner: ShareOwner { host, oh: args.oh },
             addr: call.peer.addr.ip(),
-            mode: share_mode(args),
+            mode,
             reclaim: args.reclaim,
             monitored: true,
             kept: Some(file.for_core()),
         };
-        let ask = || self.state().share(self.now(), &file.key, &request);
-        Ok(self.decide(call.blocking, ask).status())
+        Ok(self.reserve(call.blocking, &file.key, &request))
+    }
+
+    /// Reserves, after opens of clients whose lease is over are gone.
+    fn reserve(
+        &self,
+        blocking: &dyn Blocking,
+        file: &FileKey,
+        request: &ShareRequest<'_>,
+    ) -> Status {
+        for _ in 0..ATTEMPTS {
+            let mut refused = None;
+            let answer = self.decide(blocking, || {
+                let asked = self.nfs.v4.state.share(self.now(), file, request);
+                asked.unwrap_or_else(|why| {
+                    refused = Some(why);
+                    (Plan::Denied(Conflict::Open), Effects::default())
+                })
+            });
+            match refused {
+                None => return answer.status(),
+                Some(OpenError::Expired(clients)) => {
+                    if self.nfs.end_expired(blocking, &clients) == Ended::NotStored {
+                        break;
+                    }
+                }
+                Some(_) => return Status::Denied,
+            }
+        }
+        status::LATER
     }
 
     /// Gives a reservation back; answered with GRANTED also where there was none.

@@ -55,7 +55,7 @@ impl Found {
                 held(svid, name, *range, *mode)
             }
             Conflict::Local(found) => held(found.pid, LOCAL_OWNER, found.range, found.mode),
-            Conflict::Share(_) => held(0, &[], ByteRange::ALL, Mode::Write),
+            Conflict::Share(_) | Conflict::Open => held(0, &[], ByteRange::ALL, Mode::Write),
         })
     }
 }

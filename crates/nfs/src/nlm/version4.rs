@@ -220,6 +220,10 @@ impl ByteRangeLocks for Nlm {
         self.in_words(answer)
     }
 
+    fn release_silent(&self, blocking: &dyn Blocking, host: HostId) {
+        self.release(blocking, host);
+    }
+
     fn give_back_released(&self, blocking: &dyn Blocking) {
         for released in self.nfs.v4.state.take_released() {
             let effects = match released {

@@ -159,7 +159,7 @@ impl WriteFile {
         }
         let file = self.opened.as_ref().map_err(|status| Failed::from(*status))?;
         let object = file.as_object(blocking);
-        let denial = ShareDenial::for_client(&self.nfs, self.peer.addr.ip());
+        let denial = ShareDenial::for_client(&self.nfs, &self.peer);
         let checked = self.nfs.before_change(&object, &object.fid, None);
         let checked = checked.and_then(|()| denial.check(&self.nfs, &object, ShareBits::WRITE));
         let done = checked.and_then(|()| {

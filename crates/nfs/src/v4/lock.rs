@@ -270,7 +270,7 @@ fn put_denied(conflict: &Conflict, reply: &mut Writer) {
             Who::Nlm { oh, .. } => (*range, *mode, 0, oh),
         },
         Conflict::Local(found) => (found.range, found.mode, 0, LOCAL_OWNER),
-        Conflict::Share(_) => (ByteRange::ALL, Mode::Write, 0, LOCAL_OWNER),
+        Conflict::Share(_) | Conflict::Open => (ByteRange::ALL, Mode::Write, 0, LOCAL_OWNER),
     };
     reply.put(&LockDenied {
         offset: range.start(),

@@ -351,6 +351,7 @@ fn share(
                     break;
                 }
             }
+            Err(OpenError::Silent(host)) => frame.nfs.release_silent(blocking, host),
             Err(OpenError::Delegated(recalls)) => {
                 if !frame.nfs.recall_for_open(blocking, &recalls) {
                     break;

@@ -11,12 +11,13 @@ use super::frame::Frame;
 use super::lookup;
 use super::open::{OpenedFile, cut, open_remembered, reserve_found, reserve_kept, unchanged};
 use super::settable_attrs::{self, Settable};
+use super::stateids::check_denied;
 use super::status::Failed;
 use crate::audited_call::AuditedCall;
 use crate::object::Object;
 use crate::verbs;
 use proto::nfs4::{Bitmap4, Createhow4, Nfsstat4, attr as a};
-use state::ShareMode;
+use state::{ShareBits, ShareMode};
 use vfs::{Attr, Create, Created, FileType, Kept, Name, Status, need_regular};
 
 /// Whether a file was there, or was open before the server's restart.
@@ -139,6 +140,7 @@ fn open_there<'f>(
     size: Option<u64>,
 ) -> Result<OpenedFile, Failed> {
     if size == Some(0) {
+        check_cut(frame, file)?;
         // the client's own for reading as well: its lease would be in the way
         if frame.nfs.v4.state.any_delegations() {
             file.check_writable()?;
@@ -157,6 +159,16 @@ fn open_there<'f>(
     }
     frame.move_to(file.fid);
     Ok(OpenedFile { opened, dir: unchanged(dir), set, attr })
+}
+
+/// Refuses to cut a file that somebody denies writing, also by an open that is only for reading.
+fn check_cut(frame: &Frame<'_>, file: &Object<'_>) -> Result<(), Failed> {
+    let key = super::frame::file_key(file.export().id.0, &file.fid);
+    let key = key.ok_or(Nfsstat4::ServerFault)?;
+    check_denied(frame, &key, ShareBits::WRITE).map_err(|failed| match failed {
+        Failed::As(Nfsstat4::Locked) => Nfsstat4::ShareDenied.into(),
+        other => other,
+    })
 }
 
 /// Closes what was opened only for a request that fails after all. An open that was there before stays as it is now.

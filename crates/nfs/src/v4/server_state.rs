@@ -2,6 +2,7 @@
 
 use super::callback::{Callbacks, Done, Operation, Recipient};
 use super::copies::Copies;
+use state::State;
 use state::v4::{NameConflict, Session, SessionId, V4Limits, V4State};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -31,12 +32,12 @@ fn random() -> u64 {
 }
 
 impl V4 {
-    /// Without any client.
-    pub fn new(limits: V4Limits) -> Self {
+    /// Without any client, on top of what clients of all versions hold.
+    pub fn new(core: Arc<State>, limits: V4Limits) -> Self {
         // Random rather than the time: a server that is restarted twice within a second must not give a client id again.
         let instance = (random() >> 32) as u32;
         Self {
-            state: V4State::new(instance, random, limits),
+            state: V4State::new(core, instance, random, limits),
             callbacks: Arc::default(),
             copies: Copies::default(),
             name_conflicts: OnceLock::new(),
@@ -89,11 +90,5 @@ impl V4 {
     #[must_use]
     pub fn with_epoch(self, epoch: u32) -> Self {
         Self { state: self.state.with_epoch(epoch), ..self }
-    }
-}
-
-impl Default for V4 {
-    fn default() -> Self {
-        Self::new(V4Limits::default())
     }
 }

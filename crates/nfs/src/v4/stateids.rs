@@ -3,11 +3,11 @@
 use super::delegation;
 use super::frame::{CurrentObject, Frame, file_key, stateid_of};
 use super::minor0;
-use super::recording::Ended;
 use super::status::Failed;
 use crate::object::Object;
+use crate::share_denial::AccessDenied;
 use proto::nfs4::{FreeStateidArgs, Nfsstat4, Stateid4, TestStateidArgs};
-use state::v4::{OpenError, StateidError};
+use state::v4::StateidError;
 use state::{FileKey, ShareBits};
 use vfs::{OpenAccess, Right};
 use xdr::{Reader, Writer};
@@ -22,7 +22,7 @@ pub(super) enum DataAccess {
 /// What gives the right to read or write the current file: its permissions for a special stateid, the open for any other.
 ///
 /// # Errors
-/// NFS4ERR_LOCKED if somebody's open denies what a special stateid is used for; those of a stateid that is not good.
+/// NFS4ERR_LOCKED if somebody denies what a special stateid is used for; those of a stateid that is not good.
 pub(super) fn data_right(
     frame: &Frame<'_>,
     argument: Stateid4,
@@ -95,23 +95,20 @@ pub(super) const fn opened_for(granted: ShareBits) -> Right {
     })
 }
 
-/// Whether somebody's open denies what gives no right of its own.
+/// Refuses what gives no right of its own and somebody denies, by an open or by NLM's SHARE.
 pub(super) fn check_denied(
     frame: &Frame<'_>,
     file: &FileKey,
     access: ShareBits,
 ) -> Result<(), Failed> {
-    let state = &frame.v4().state;
-    match state.check_denied(frame.now, file, access) {
-        Ok(()) => Ok(()),
-        Err(OpenError::Expired(clients)) => {
-            match frame.nfs.end_expired(frame.caller.blocking(), &clients) {
-                Ended::All => Ok(()),
-                Ended::SomeLive | Ended::NotStored => Err(Nfsstat4::Delay.into()),
-            }
-        }
-        Err(_) => Err(Nfsstat4::Locked.into()),
+    if !frame.nfs.state.has_denials() {
+        return Ok(());
     }
+    let checked = frame.nfs.check_denied(frame.caller.blocking(), (file, access), None);
+    checked.map_err(|denied| match denied {
+        AccessDenied::Reserved => Nfsstat4::Locked.into(),
+        AccessDenied::Later => Nfsstat4::Delay.into(),
+    })
 }
 
 pub(super) fn test_stateid<'f>(

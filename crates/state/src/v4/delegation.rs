@@ -380,6 +380,22 @@ impl V4State {
         self.recall_from(now, file, |delegation| Some(delegation.client.id) != except)
     }
 
+    /// The same for whoever opens a file, or reserves it by SHARE: a read delegation is in the way of an open for writing, and of
+    /// one that denies reading.
+    pub fn recall_for_open(
+        &self,
+        now: Now,
+        file: &FileKey,
+        mode: ShareMode,
+        except: Option<u64>,
+    ) -> DelegationConflict {
+        let read_delegation = ShareMode { access: ShareBits::READ, deny: ShareBits::WRITE };
+        match mode.conflicts(read_delegation) {
+            true => self.recall_for_change(now, file, except),
+            false => self.recall_for_read(now, file, except),
+        }
+    }
+
     /// The same for a client that changes a file by an open of its own: its read delegation is in the way as well, whose
     /// guard would hold back the server; its write delegation is not.
     pub fn recall_for_own_change(
@@ -544,11 +560,6 @@ impl V4State {
         }
         drop(guard);
         true
-    }
-
-    /// Whether an open that others want conflicts with read delegations.
-    pub(super) fn open_meets_read_delegations(mode: ShareMode) -> bool {
-        intersects(mode.access, ShareBits::WRITE) || intersects(mode.deny, ShareBits::READ)
     }
 
     /// Whether so many are given that clients should return some: more than three quarters of what there may be.

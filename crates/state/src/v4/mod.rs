@@ -8,8 +8,8 @@
 //!
 //! - [`V4State::clients`](V4State): the records of clients; taken by EXCHANGE_ID, CREATE_SESSION, DESTROY_SESSION and
 //!   DESTROY_CLIENTID only.
-//! - A shard of the files: which opens there are of its files. Taken by OPEN, OPEN_DOWNGRADE, CLOSE, and by access
-//!   with a special stateid while somebody denies something.
+//! - A shard of the files: which opens there are of its files. Taken by OPEN, OPEN_DOWNGRADE, CLOSE, NLM's SHARE, and by
+//!   access without an open while somebody denies something. Taken before the locks of the core ([`State`](crate::State)).
 //! - A shard of the delegations: which there are of its files, and which of them are recalled. Taken after a shard of the
 //!   files, never before one.
 //! - A client's opens: which opens and delegations it has. Taken after a shard, never before one.
@@ -51,6 +51,7 @@ mod revoked_stateids;
 mod rows;
 mod server;
 mod session;
+mod share_conflicts;
 mod slot;
 mod slots;
 mod stateid;

@@ -10,12 +10,12 @@ use super::file_opens::FileOpens;
 use super::host_share::most_opens_of_one_host;
 use super::minor0::Owner;
 use super::open_access::{OpenRef, of_file};
-use super::open_entry::{ENDED, Guard, Open, combination, conflicts, intersects, mode_of, union};
+use super::open_entry::{ENDED, Guard, Open, combination, mode_of, union};
 use super::server::{Entry, Reading, V4State};
 use super::session::Session;
 use super::stateid::{Stateid, StateidError, key_of};
 use crate::acquire::acquire;
-use crate::key::{FileKey, Now};
+use crate::key::{FileKey, HostId, Now};
 use crate::principal::Principal;
 use crate::share::{ShareBits, ShareMode};
 use crate::sync::{Arc, AtomicUsize, Mutex};
@@ -53,6 +53,9 @@ pub enum OpenError {
     /// Only opens of these clients are in the way, whose lease is over: end them
     /// ([`V4State::begin_expiry`]), then ask again.
     Expired(Vec<u64>),
+    /// Only share reservations of NLM hosts are in the way that have sent no call for a long time: release this one
+    /// ([`State::release_host`](crate::State::release_host)), then ask again.
+    Silent(HostId),
     /// Delegations of other clients are in the way: recall these, and ask again later.
     Delegated(Vec<Recall>),
     /// The grace period has just ended.
@@ -106,10 +109,7 @@ impl V4State {
             return Err(OpenError::NoGrace);
         }
         // the owner's own open is no exception (RFC 8881 §18.16.3)
-        if let Some(opens) = opens.as_ref().filter(|opens| conflicts(opens.mode(), request.mode)) {
-            let in_the_way = |open: &&Arc<Open>| conflicts(open.mode(), request.mode);
-            self.check_conflicts(now, opens.iter().filter(in_the_way))?;
-        }
+        self.check_shares(now, (&request.file, opens.as_deref()), (request.mode, None))?;
         self.check_delegations(now, client, request)?;
         if let Some(opens) = opens
             && let Some(open) = opens.find(client, request.owner).map(Arc::clone)
@@ -180,12 +180,7 @@ impl V4State {
         if !self.any_delegations() {
             return Ok(());
         }
-        let (file, except) = (&request.file, Some(client.id));
-        let in_the_way = match Self::open_meets_read_delegations(request.mode) {
-            true => self.recall_for_change(now, file, except),
-            false => self.recall_for_read(now, file, except),
-        };
-        match in_the_way {
+        match self.recall_for_open(now, &request.file, request.mode, Some(client.id)) {
             DelegationConflict::Nothing => Ok(()),
             DelegationConflict::Recalled(recalls) => Err(OpenError::Delegated(recalls)),
             DelegationConflict::Expired(clients) => Err(OpenError::Expired(clients)),
@@ -210,49 +205,10 @@ impl V4State {
 
     fn count_denial(&self, before: ShareMode, after: ShareMode) {
         match (before.deny == ShareBits::NONE, after.deny == ShareBits::NONE) {
-            (true, false) => drop(self.denials.fetch_add(1, Relaxed)),
-            (false, true) => drop(self.denials.fetch_sub(1, Relaxed)),
+            (true, false) => drop(self.core.denials.fetch_add(1, Relaxed)),
+            (false, true) => drop(self.core.denials.fetch_sub(1, Relaxed)),
             _ => {}
         }
-    }
-
-    pub(super) fn any_denials(&self) -> bool {
-        self.denials.load(Relaxed) != 0
-    }
-
-    /// Whether an open denies this access to those who have none.
-    pub(super) fn denies(
-        &self,
-        now: Now,
-        file: &FileKey,
-        access: ShareBits,
-    ) -> Result<(), OpenError> {
-        let file = self.files.hashed(file);
-        let Some(shard) = self.files.shard(&file) else { return Ok(()) };
-        let files = acquire(shard);
-        let Some(opens) = files.get(&file).filter(|opens| intersects(opens.mode().deny, access))
-        else {
-            return Ok(());
-        };
-        self.check_conflicts(now, opens.iter().filter(|open| intersects(open.mode().deny, access)))
-    }
-
-    /// What opens that are in the way come to: they are none if all of their clients' leases are over, once these have
-    /// been ended (RFC 8881 §8.4.2.4).
-    fn check_conflicts<'o>(
-        &self,
-        now: Now,
-        in_the_way: impl Iterator<Item = &'o Arc<Open>>,
-    ) -> Result<(), OpenError> {
-        let mut over = Vec::new();
-        for open in in_the_way {
-            if open.client.silent_ms(now) <= self.lease_ms() {
-                return Err(OpenError::ShareDenied);
-            }
-            over.push(open.client.id);
-        }
-        over.dedup();
-        if over.is_empty() { Ok(()) } else { Err(OpenError::Expired(over)) }
     }
 
     /// Narrows an open.

@@ -1,11 +1,10 @@
 //! What a stateid gives the right to: the check that READ and WRITE make (RFC 8881 §8.2).
 
-use super::open::OpenError;
 use super::open_entry::Open;
-use super::server::{Reading, V4State};
+use super::server::Reading;
 use super::stateid::{Stateid, StateidError, check_version};
 use super::stateid_access::StateidAccess;
-use crate::key::{FileKey, Now};
+use crate::key::FileKey;
 use crate::share::ShareBits;
 use crate::sync::Arc;
 use std::sync::atomic::Ordering::Acquire;
@@ -93,20 +92,5 @@ impl Reading<'_> {
         } else {
             Err(StateidError::OpenMode)
         }
-    }
-}
-
-impl V4State {
-    /// Whether somebody's open denies this access to those who have none.
-    ///
-    /// # Errors
-    /// [`OpenError::ShareDenied`]: NFS4ERR_LOCKED is to be answered; [`OpenError::Expired`].
-    pub fn check_denied(
-        &self,
-        now: Now,
-        file: &FileKey,
-        access: ShareBits,
-    ) -> Result<(), OpenError> {
-        if self.any_denials() { self.denies(now, file, access) } else { Ok(()) }
     }
 }

@@ -97,10 +97,6 @@ pub(super) const fn intersects(a: ShareBits, b: ShareBits) -> bool {
     a.number() & b.number() != 0
 }
 
-pub(super) const fn conflicts(a: ShareMode, b: ShareMode) -> bool {
-    intersects(a.access, b.deny) || intersects(a.deny, b.access)
-}
-
 pub(super) fn union(a: ShareMode, b: ShareMode) -> ShareMode {
     mode_of(combination(a) | combination(b))
 }

@@ -16,6 +16,7 @@ use super::stateid::{Key, key_of};
 use crate::acquire::acquire;
 use crate::key::Now;
 use crate::record::Record;
+use crate::server::State;
 use crate::sync::{Arc, AtomicU64, AtomicUsize, Mutex};
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -34,6 +35,8 @@ pub type Random = fn() -> u64;
 
 /// The state of version 4.
 pub struct V4State {
+    /// What this is on top of: the locks of all versions, and the share reservations of NLM.
+    pub(super) core: Arc<State>,
     pub(super) limits: V4Limits,
     /// Differs from that of every earlier life of the server.
     pub(super) instance: u32,
@@ -44,8 +47,6 @@ pub struct V4State {
     pub(super) delegations: Delegations,
     /// How many slots all sessions have.
     pub(super) slot_total: Arc<SlotTotal>,
-    /// How many opens deny something.
-    pub(super) denials: AtomicUsize,
     /// How many opens there are.
     pub(super) opens: AtomicUsize,
     /// What has ended and may have locks.
@@ -69,10 +70,11 @@ pub struct V4State {
 }
 
 impl V4State {
-    /// Without any client. `instance` must differ from that of every earlier life of the server whose clients may
-    /// still come.
-    pub fn new(instance: u32, random: Random, limits: V4Limits) -> Self {
+    /// Without any client, on top of `core`. `instance` must differ from that of every earlier life of the server whose
+    /// clients may still come.
+    pub fn new(core: Arc<State>, instance: u32, random: Random, limits: V4Limits) -> Self {
         Self {
+            core,
             limits,
             instance,
             random,
@@ -81,7 +83,6 @@ impl V4State {
             files: Files::default(),
             delegations: Delegations::default(),
             slot_total: Arc::new(SlotTotal::new(limits.slots_most, limits.slots_in_all)),
-            denials: AtomicUsize::new(0),
             opens: AtomicUsize::new(0),
             released: Mutex::default(),
             released_count: AtomicUsize::new(0),
@@ -100,6 +101,11 @@ impl V4State {
     #[must_use]
     pub fn with_epoch(self, epoch: u32) -> Self {
         Self { epoch, ..self }
+    }
+
+    /// What this is on top of.
+    pub const fn core(&self) -> &Arc<State> {
+        &self.core
     }
 
     /// The lease, in milliseconds.

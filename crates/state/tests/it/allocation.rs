@@ -2,9 +2,7 @@
 
 use crate::world::{World, file, oh, range};
 use allocation_counter::measure;
-use bowline_state::{
-    ByteRange, Conflict, How, LockRequest, Mode, Plan, ShareBits, TestAnswer, Who,
-};
+use bowline_state::{ByteRange, Conflict, How, LockRequest, Mode, Plan, TestAnswer, Who};
 
 #[test]
 fn requests_that_change_nothing_do_not_allocate() {
@@ -50,7 +48,7 @@ fn requests_that_change_nothing_do_not_allocate() {
             assert!(matches!(plan, Plan::Granted) && effects.is_empty());
             let (plan, effects) = state.unlock(now, &file(0), &asker, ByteRange::ALL);
             assert!(matches!(plan, Plan::Granted) && effects.is_empty());
-            assert!(!state.share_denies(&file(0), crate::world::address(2), ShareBits::WRITE));
+            assert!(!state.has_denials());
             state.confirm(&file(0), bowline_state::Tag(9));
             assert!(!state.withdraw(now, &file(0), bowline_state::Tag(9)).0);
             let _none = state.next_deadline_ms();

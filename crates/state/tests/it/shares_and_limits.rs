@@ -3,8 +3,7 @@
 use crate::cases::{denied, granted};
 use crate::world::{Owner, World, address, file, range};
 use bowline_state::{
-    ByteRange, HostRemoval, How, Limits, Mode, Now, Plan, ShareBits, ShareMode, ShareOwner,
-    ShareRequest, Tag,
+    ByteRange, How, Limits, Mode, Now, Plan, ShareBits, ShareMode, ShareOwner, ShareRequest, Tag,
 };
 
 const A: Owner = (1, 10);
@@ -71,20 +70,6 @@ fn opens_are_counted_per_combination() {
     granted(&share(&mut world, 2, b"b", 2, 0));
     // read and write access of A's third open is left
     denied(&share(&mut world, 2, b"b", 2, 1));
-}
-
-#[test]
-fn a_client_is_never_denied_by_its_own_reservation() {
-    let mut world = World::new(false);
-    assert!(!world.state.share_denies(&file(0), address(2), ShareBits::WRITE));
-    granted(&share(&mut world, 1, b"a", 3, 3));
-    assert!(!world.state.share_denies(&file(0), address(1), ShareBits::BOTH));
-    assert!(world.state.share_denies(&file(0), address(2), ShareBits::WRITE));
-    assert!(!world.state.share_denies(&file(1), address(2), ShareBits::WRITE));
-    let leaving = world.state.free_all(world.now, world.host(1));
-    assert!(matches!(leaving, HostRemoval::Gone(0, _)));
-    assert!(!world.state.share_denies(&file(0), address(2), ShareBits::WRITE));
-    assert_eq!(world.state.totals().files, 0);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Clients, sessions and opens of version 4.1: the cases of the RFC as tables, and a model of the share reservations.
 
-use crate::v4_world::{ALICE, BOB, CHANNEL, HERE, LEASE, conflict, exchange_id_of, random};
+use crate::v4_world::{ALICE, BOB, CHANNEL, HERE, LEASE, conflict, core, exchange_id_of, random};
 use bowline_state::v4::{
     CreateSession, CreateSessionError, Created, DestroyError, DowngradeError, ExchangeId,
     ExchangeIdError, Exchanged, Expiry, NameConflict, NameConflictKind, OpenError, OpenRequest,
@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 fn state() -> V4State {
-    V4State::new(7, random, V4Limits::default())
+    V4State::new(core(), 7, random, V4Limits::default())
 }
 
 fn exchange(
@@ -196,7 +196,7 @@ fn an_unconfirmed_client_id_expires_after_a_lease() {
 #[test]
 fn the_last_opens_are_for_clients_with_few() {
     let limits = V4Limits { opens: 80, opens_when_scarce: 5, ..V4Limits::default() };
-    let state = V4State::new(7, random, limits);
+    let state = V4State::new(core(), 7, random, limits);
     let opens = |of: &Created, most: u8| {
         let granted = (0..most).filter(|at| open(&state, 0, of, b"o", *at, mode(1, 0)).is_ok());
         granted.count()
@@ -431,7 +431,7 @@ fn an_expired_client_keeps_its_opens_until_a_conflict() {
     let (a, b) = (client(&state, b"a"), client(&state, b"b"));
     open(&state, 0, &a, b"o", 1, mode(3, 3)).unwrap();
     assert_eq!(open(&state, LEASE, &b, b"o", 1, mode(1, 0)), Err(OpenError::ShareDenied));
-    let denied = |now| state.check_denied(Now(now), &file(1), ShareBits::READ);
+    let denied = |now| state.check_denied(Now(now), &file(1), ShareBits::READ, None);
     assert_eq!(denied(LEASE), Err(OpenError::ShareDenied));
     assert!(state.read().session(&a.session).is_some());
     let id = state.read().session(&a.session).unwrap().client_id();
@@ -525,7 +525,7 @@ proptest! {
                     of_file.any(|(_, (_, modes))| whole(modes).deny.number() & access != 0)
                 };
                 for (access, number) in [(ShareBits::READ, 1), (ShareBits::WRITE, 2)] {
-                    let denied = state.check_denied(Now(0), &file(at), access);
+                    let denied = state.check_denied(Now(0), &file(at), access, None);
                     prop_assert_eq!(denied.is_err(), denies(number));
                 }
             }

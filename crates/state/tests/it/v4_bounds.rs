@@ -1,6 +1,6 @@
 //! What very many opens of version 4 cost.
 
-use crate::v4_world::{ALICE, CHANNEL, READ, exchange_id_of, random};
+use crate::v4_world::{ALICE, CHANNEL, READ, core, exchange_id_of, random};
 use allocation_counter::measure;
 use bowline_state::v4::{
     ChannelLimits, CreateSession, CreateSessionError, Created, ExchangeId, OpenError, OpenRequest,
@@ -31,7 +31,7 @@ fn try_session(state: &V4State, name: &[u8], slots: u32) -> Result<Created, Crea
 #[test]
 fn an_open_takes_less_than_its_share_of_memory() {
     let count: u32 = std::env::var("OPENS").map_or(50_000, |count| count.parse().unwrap());
-    let state = V4State::new(7, random, V4Limits::default());
+    let state = V4State::new(core(), 7, random, V4Limits::default());
     let sessions: Vec<_> = (0..8_u8).map(|name| session(&state, &[name])).collect();
     let mode = ShareMode { access: ShareBits::BOTH, deny: ShareBits::NONE };
     let taken = measure(|| {
@@ -61,7 +61,7 @@ fn sessions_and_kept_replies_fit_into_their_share_of_memory() {
     // as on a machine with 64 MiB: a sixteenth for slots, a thirty-second for sessions
     let limits = V4Limits { slots_in_all: 512, sessions: 292, ..V4Limits::default() };
     let share: i64 = (4 << 20) + (2 << 20);
-    let state = V4State::new(7, random, limits);
+    let state = V4State::new(core(), 7, random, limits);
     let mut sessions: Vec<Created> = Vec::new();
     let taken = measure(|| {
         loop {
@@ -127,18 +127,18 @@ fn clients_until_refused(state: &V4State, address: impl Fn(u32) -> String) -> (u
 
 #[test]
 fn a_host_of_many_names_leaves_clients_and_sessions_to_others() {
-    let state = V4State::new(7, random, V4Limits { clients: 16, ..V4Limits::default() });
+    let state = V4State::new(core(), 7, random, V4Limits { clients: 16, ..V4Limits::default() });
     let one = clients_until_refused(&state, |_| "192.0.2.1".into());
     assert_eq!(one, (12, "NoRoom".into()));
     let other = clients_until_refused(&state, |_| "192.0.2.2".into());
     assert_eq!(other, (4, "NoRoom".into()), "what the first has left");
     // the addresses of a network are one host
-    let state = V4State::new(7, random, V4Limits { sessions: 16, ..V4Limits::default() });
+    let state = V4State::new(core(), 7, random, V4Limits { sessions: 16, ..V4Limits::default() });
     let one = clients_until_refused(&state, |n| format!("2001:db8::{n:x}"));
     assert_eq!(one, (12, "Full".into()));
     assert!(session_from(&state, "2001:db8:0:1::1", b"other").is_ok());
     // what has ended is given back: unconfirmed records are the first to go, sessions count until they are destroyed
-    let state = V4State::new(7, random, V4Limits { sessions: 4, ..V4Limits::default() });
+    let state = V4State::new(core(), 7, random, V4Limits { sessions: 4, ..V4Limits::default() });
     let made = [1, 2, 3].map(|n| session_from(&state, "192.0.2.1", &[n]).unwrap());
     assert_eq!(session_from(&state, "192.0.2.1", b"more"), Err("Full".into()));
     state.destroy_session(&made[2]).unwrap();
@@ -151,7 +151,7 @@ fn a_host_of_many_names_leaves_clients_and_sessions_to_others() {
 #[test]
 fn a_host_of_many_names_leaves_opens_to_others() {
     let limits = V4Limits { opens: 64, opens_when_scarce: 8, ..V4Limits::default() };
-    let state = V4State::new(7, random, limits);
+    let state = V4State::new(core(), 7, random, limits);
     let open = |session: &SessionId, n: u8| {
         let reading = state.read();
         let session = reading.session(session).unwrap();

@@ -1,6 +1,6 @@
 //! Delegations: who gets one, what recalls it, and what becomes of one that is not returned.
 
-use crate::v4_world::{ALICE, CHANNEL, HERE, LEASE, exchange_id_of, random};
+use crate::v4_world::{ALICE, CHANNEL, HERE, LEASE, core, exchange_id_of, random};
 use bowline_state::v4::{
     Begun, Callback, CallbackCredential, CallbackPath, CreateSession, DelegationConflict,
     DelegationKind, DelegationRequest, DestroyError, GrantedAttrs, KeptReply, NotDelegated,
@@ -38,7 +38,7 @@ impl World {
     }
 
     fn with_limits(clients: u8, limits: V4Limits) -> Self {
-        let state = V4State::new(7, random, limits);
+        let state = V4State::new(core(), 7, random, limits);
         let sessions = (0..clients).map(|name| session(&state, &[name])).collect();
         let requests = (0..clients).map(|_| AtomicU32::new(1)).collect();
         Self { state, sessions, guard: Arc::new(()), requests }

@@ -1,6 +1,6 @@
 //! Version 4.0: the cases of SETCLIENTID and SETCLIENTID_CONFIRM as a table, and the numbers of owners' requests.
 
-use crate::v4_world::{ALICE, BOB, EXCLUSIVE, HERE, LEASE, READ, exchange_id_of, random};
+use crate::v4_world::{ALICE, BOB, EXCLUSIVE, HERE, LEASE, READ, core, exchange_id_of, random};
 use bowline_state::v4::{
     Begun, Callback, CallbackCredential, CallbackPath, ClientIdError, ClientNames, Expiry,
     KeptReply, LockBegun, LockOwnerName, NameConflictKind, OpenError, Opened, OwnerError,
@@ -18,7 +18,7 @@ const CLOSE: u32 = 4;
 const LOCK: u32 = 12;
 
 fn state() -> V4State {
-    V4State::new(7, random, V4Limits::default())
+    V4State::new(core(), 7, random, V4Limits::default())
 }
 
 fn file(name: u8) -> FileKey {
@@ -381,7 +381,7 @@ fn owners_without_state_live_a_lease() {
 #[test]
 fn a_client_has_only_so_many_owners() {
     let limits = V4Limits { owners_per_client: 2, ..V4Limits::default() };
-    let state = V4State::new(7, random, limits);
+    let state = V4State::new(core(), 7, random, limits);
     let (a, b) = (client(&state, b"a"), client(&state, b"b"));
     for owner in [b"1", b"2"] {
         drop(run(state.begin_open(Now(0), (a, owner), request(1, OPEN))));

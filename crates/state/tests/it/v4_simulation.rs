@@ -1,12 +1,13 @@
 //! Random histories of machines, of their leases, and of a server that is killed between any two writes of its records or
-//! within one: nobody gets what another holds, and whoever comes back in time gets back what it had.
+//! within one: nobody gets what another holds, and whoever comes back in time gets back what it had. A client of version 3
+//! reserves the same files by SHARE.
 //!
 //! The model knows what each machine believes to hold, and whether it may still believe so: a machine that was silent for
 //! longer than its lease may lose all of it, and one that was not back when a grace period ended has lost it. A history is
 //! given by its seed, which a failure names. `SEEDS=100000` for more of them.
 
 use crate::v4_world::{
-    ALICE, Answer, Client, EXCLUSIVE, GRACE, LEASE, READ, Server, WRITE, conflict,
+    ALICE, Answer, Client, EXCLUSIVE, GRACE, HERE, LEASE, NlmClient, READ, Server, WRITE, conflict,
 };
 use bowline_state::v4::Stateid;
 use bowline_state::{FileKey, Now, Record, ShareMode};
@@ -14,6 +15,8 @@ use bowline_state::{FileKey, Now, Record, ShareMode};
 const MACHINES: usize = 3;
 const FILES: usize = 2;
 const STEPS: usize = 60;
+/// The client of version 3. It calls often enough: nobody takes what it holds.
+const SHARER: NlmClient = NlmClient { addr: HERE, name: b"pc" };
 
 /// Numbers that follow from a seed (xorshift).
 struct Numbers(u64);
@@ -52,10 +55,20 @@ struct Machine {
     number: u32,
 }
 
+/// What the client of version 3 believes to hold of a file.
+#[derive(Debug, Clone, Copy)]
+struct Reserved {
+    mode: ShareMode,
+    /// As [`Held::start`].
+    start: u32,
+    lost: bool,
+}
+
 struct World {
     server: Server,
     numbers: Numbers,
     machines: [Machine; MACHINES],
+    reserved: [Option<Reserved>; FILES],
     /// How often the server was started.
     start: u32,
     now: u64,
@@ -69,12 +82,13 @@ impl World {
     fn new(seed: u64) -> Self {
         let numbers = Numbers(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
         let (server, machines) = (Server::first(), Default::default());
-        Self { server, numbers, machines, start: 1, now: 0, looked: 0, reclaimed: 0 }
+        let reserved = [None; FILES];
+        Self { server, numbers, machines, reserved, start: 1, now: 0, looked: 0, reclaimed: 0 }
     }
 
     fn step(&mut self) {
         let at = self.numbers.below(MACHINES as u64) as usize;
-        match self.numbers.below(16) {
+        match self.numbers.below(18) {
             0..=6 => self.open(at),
             7..=9 => self.close(at),
             10 => self.now += self.numbers.below(LEASE / 4),
@@ -82,6 +96,7 @@ impl World {
             12 => self.server.v4.sweep_idle(),
             13 => self.server.forget(),
             14 => self.server.v4.sweep(Now(self.now)),
+            15 | 16 => self.reserve_or_give_back(),
             // from some write on it is dead
             _ => {
                 let (after, stored) = (self.numbers.below(4) as usize, self.numbers.below(2) == 1);
@@ -117,6 +132,8 @@ impl World {
         if ended {
             let held = self.machines.iter_mut().flat_map(|machine| &mut machine.held).flatten();
             held.filter(|held| held.start != self.start).for_each(|held| held.lost = true);
+            let reserved = self.reserved.iter_mut().flatten();
+            reserved.filter(|own| own.start != self.start).for_each(|own| own.lost = true);
         }
     }
 
@@ -129,6 +146,9 @@ impl World {
                 let waiting = machine.held.iter().flatten().find(waits);
                 assert!(waiting.is_none(), "the grace period has ended without {waiting:?}");
             }
+            let mut reserved = self.reserved.iter().flatten();
+            let waiting = reserved.find(|own| own.start != self.start && !own.lost);
+            assert!(waiting.is_none(), "the grace period has ended without {waiting:?}");
         }
     }
 
@@ -202,6 +222,17 @@ impl World {
     /// A machine gets a file: nobody else holds it so that this conflicts.
     fn granted(&mut self, at: usize, file: usize, mode: ShareMode) {
         self.note_end_of_grace();
+        let reserved = self.reserved[file].filter(|own| !own.lost && conflict(own.mode, mode));
+        assert!(reserved.is_none(), "{at} gets {mode:?} although {reserved:?}");
+        self.take_from_others(at, file, mode);
+        let stateid = self.server.opened.unwrap();
+        let start = self.start;
+        self.machines[at].held[file] =
+            Some(Held { mode, stateid, start, lost: false, uncertain: false });
+    }
+
+    /// Somebody gets a file: whoever held it so that this conflicts was silent.
+    fn take_from_others(&mut self, at: usize, file: usize, mode: ShareMode) {
         for other in (0..MACHINES).filter(|other| *other != at) {
             let machine = &mut self.machines[other];
             let Some(held) = machine.held[file].filter(|held| !held.lost) else { continue };
@@ -214,10 +245,45 @@ impl World {
             // it has lost everything
             machine.held.iter_mut().flatten().for_each(|held| held.lost = true);
         }
-        let stateid = self.server.opened.unwrap();
-        let start = self.start;
-        self.machines[at].held[file] =
-            Some(Held { mode, stateid, start, lost: false, uncertain: false });
+    }
+
+    /// The client of version 3 takes back what it held before a restart, then reserves another file, or gives one back.
+    fn reserve_or_give_back(&mut self) {
+        for file in 0..FILES {
+            let Some(own) = self.reserved[file].filter(|own| own.start != self.start) else {
+                continue;
+            };
+            let in_grace = self.server.locks.in_grace(Now(self.now));
+            match self.server.reserve(self.now, (&SHARER, key(file)), true, own.mode) {
+                Answer::Open => {
+                    assert!(!own.lost, "it reclaims what it has lost");
+                    self.reclaimed += 1;
+                    self.note_reservation(file, own.mode);
+                }
+                Answer::Killed => return,
+                answer => {
+                    assert!(own.lost || !in_grace, "it does not get back {own:?}: {answer:?}");
+                    self.reserved[file] = None;
+                }
+            }
+        }
+        let file = self.numbers.below(FILES as u64) as usize;
+        if let Some(own) = self.reserved[file].take() {
+            self.server.unreserve(self.now, (&SHARER, key(file)), own.mode);
+            return;
+        }
+        let mode = [READ, WRITE, EXCLUSIVE][self.numbers.below(3) as usize];
+        let answer = self.server.reserve(self.now, (&SHARER, key(file)), false, mode);
+        if answer == Answer::Open {
+            self.note_reservation(file, mode);
+        }
+    }
+
+    /// The client of version 3 gets a file: nobody else holds it so that this conflicts.
+    fn note_reservation(&mut self, file: usize, mode: ShareMode) {
+        self.note_end_of_grace();
+        self.take_from_others(MACHINES, file, mode);
+        self.reserved[file] = Some(Reserved { mode, start: self.start, lost: false });
     }
 
     fn close(&mut self, at: usize) {

@@ -6,9 +6,11 @@ use bowline_state::v4::{
     Stateid, V4Limits, V4State,
 };
 use bowline_state::{
-    Admission, FileKey, Limits, Now, Phase, Record, Recovery, ShareBits, ShareMode, State,
+    Admission, Caller, FileKey, HostId, Limits, Now, Phase, Plan, Record, Recovery, ShareBits,
+    ShareMode, ShareOwner, ShareRequest, State, Transport,
 };
 use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 pub const LEASE: u64 = 60_000;
@@ -49,6 +51,11 @@ pub const fn exchange_id_of(owner: &[u8], verifier: u8, principal: Principal) ->
     }
 }
 
+/// The state of a server on which nobody has been before, to which that of version 4 belongs.
+pub fn core() -> Arc<State> {
+    Arc::new(State::new(&Recovery::default(), Now(0), Limits::default(), 1))
+}
+
 /// Whether one open denies what the other wants.
 pub const fn conflict(a: ShareMode, b: ShareMode) -> bool {
     (a.access.number() & b.deny.number()) | (a.deny.number() & b.access.number()) != 0
@@ -56,7 +63,7 @@ pub const fn conflict(a: ShareMode, b: ShareMode) -> bool {
 
 /// A server with its store, which can be killed at any time.
 pub struct Server {
-    pub locks: State,
+    pub locks: Arc<State>,
     pub v4: V4State,
     pub stored: Vec<Record>,
     /// It is killed while it stores so many records from now on, and whether the record is stored.
@@ -76,8 +83,9 @@ impl Server {
         let recovery = Recovery::of(stored.iter().cloned());
         stored.extend(recovery.start_records());
         let limits = Limits { grace_ms: GRACE, ..Limits::default() };
-        let locks = State::new(&recovery, Now(0), limits, 1);
-        let v4 = V4State::new(random() as u32, random, V4Limits::default());
+        let locks = Arc::new(State::new(&recovery, Now(0), limits, 1));
+        let limits = V4Limits::default();
+        let v4 = V4State::new(Arc::clone(&locks), random() as u32, random, limits);
         let v4 = v4.with_epoch(recovery.instance() + 1);
         Self { locks, v4, stored, killed_after: None, killed: false, opened: None }
     }
@@ -199,6 +207,55 @@ impl Server {
         Ok(opened.stateid)
     }
 
+    /// A client of version 3 as the server knows it.
+    pub fn host(&self, now: u64, client: &NlmClient) -> HostId {
+        let caller = Caller {
+            addr: client.addr,
+            name: client.name,
+            local: HERE,
+            nlm_version: 4,
+            transport: Transport::Tcp,
+            nsm_state: 1,
+        };
+        self.locks.identify(Now(now), &caller).unwrap()
+    }
+
+    /// SHARE as the server does it: records first.
+    pub fn reserve(
+        &mut self,
+        now: u64,
+        (client, file): (&NlmClient, FileKey),
+        reclaim: bool,
+        mode: ShareMode,
+    ) -> Answer {
+        for _ in 0..8 {
+            if self.killed {
+                return Answer::Killed;
+            }
+            let owner = ShareOwner { host: self.host(now, client), oh: client.name };
+            let (addr, monitored, kept) = (client.addr, true, None);
+            let request = ShareRequest { owner, addr, mode, reclaim, monitored, kept };
+            match self.v4.share(Now(now), &file, &request).map(|(plan, _)| plan) {
+                Ok(Plan::Granted) => return Answer::Open,
+                Ok(Plan::Record(record)) => self.store(record),
+                Ok(Plan::Grace) => return Answer::Grace,
+                Ok(Plan::NoGrace) => return Answer::NoGrace,
+                Ok(Plan::Denied(_)) | Err(OpenError::ShareDenied) => return Answer::Denied,
+                Err(OpenError::Expired(clients)) => {
+                    clients.into_iter().for_each(|other| self.expire(now, other));
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        panic!("no answer")
+    }
+
+    /// UNSHARE.
+    pub fn unreserve(&self, now: u64, (client, file): (&NlmClient, FileKey), mode: ShareMode) {
+        let owner = ShareOwner { host: self.host(now, client), oh: client.name };
+        let _nothing = self.locks.unshare(Now(now), &file, &owner, mode);
+    }
+
     /// Opens the file, and closes it.
     pub fn open_and_close(&mut self, now: u64, client: &Client) {
         assert_eq!(self.open(now, client, false, READ), Answer::Open);
@@ -221,6 +278,13 @@ impl Server {
     pub fn forget(&mut self) {
         self.v4.take_forgotten().into_iter().for_each(|record| self.store(record));
     }
+}
+
+/// A client of version 3, which reserves files by SHARE.
+#[derive(Clone, Copy)]
+pub struct NlmClient {
+    pub addr: IpAddr,
+    pub name: &'static [u8],
 }
 
 #[derive(Clone, Copy)]

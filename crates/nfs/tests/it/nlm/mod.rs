@@ -8,6 +8,7 @@ pub(crate) mod rig;
 mod rights;
 mod room_for_others;
 mod shares;
+mod shares_v4;
 mod version4;
 mod version4_recovery;
 mod waiting;

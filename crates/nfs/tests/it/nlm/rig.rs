@@ -4,6 +4,7 @@ use crate::support::{Awake, exports};
 use bowline_nfs::nlm::{Nlm, nlm_program};
 use bowline_nfs::v4::V4;
 use bowline_nfs::{Nfs, NfsSettings, Store};
+use export::Exports;
 use proto::nlm::{
     Answer, CancelArgs, FreeAllArgs, Holder, Lock, LockArgs, ShareAccess, ShareAnswer, ShareArgs,
     ShareDeny, Status, TestAnswer, TestArgs, TestResult, UnlockArgs, Versioned, Width,
@@ -130,14 +131,13 @@ impl Rig {
     ) -> Self {
         let exports = Arc::new(exports::of(&[("/e", backend, options)]));
         let state = Arc::new(State::new(recovery, Now(0), limits, 1));
-        Self::of(Nfs::new(exports, NfsSettings::default()).with_state(state))
+        Self::of(nfs_over(exports, V4::new(state, V4Limits::default())))
     }
 
     /// One export with this rule.
     pub fn with_rule(backend: &Arc<dyn Backend>, rule: export::Rule) -> Self {
         let exports = Arc::new(exports::of_rule("/e", backend, rule));
-        let state = Arc::new(State::new(&Recovery::default(), Now(0), Limits::default(), 1));
-        Self::of(Nfs::new(exports, NfsSettings::default()).with_state(state))
+        Self::of(Nfs::new(exports, NfsSettings::default()))
     }
 
     /// The server over the same files that starts when this one has been killed.
@@ -147,9 +147,8 @@ impl Rig {
         let options = self.nfs.exports.load().exports()[0].rules()[0].options;
         let exports = Arc::new(exports::of(&[("/e", self.backend(), options)]));
         let state = Arc::new(State::new(&recovery, Now(0), Limits::default(), 1));
-        let v4 = V4::default().with_epoch(recovery.instance() + 1);
-        let nfs = Nfs::new(exports, NfsSettings::default()).with_state(state).with_version_4(v4);
-        let rig = Self::of(nfs);
+        let v4 = V4::new(state, V4Limits::default()).with_epoch(recovery.instance() + 1);
+        let rig = Self::of(nfs_over(exports, v4));
         let all = stored.into_iter().chain(recovery.start_records()).collect();
         *rig.store.stored.lock().unwrap() = all;
         rig
@@ -159,14 +158,7 @@ impl Rig {
     pub fn with_limits(backend: Arc<dyn Backend>, limits: Limits, version_4: V4Limits) -> Self {
         let exports = Arc::new(exports::of(&[("/e", backend, exports::RW)]));
         let state = Arc::new(State::new(&Recovery::default(), Now(0), limits, 1));
-        let nfs = Nfs::new(exports, NfsSettings::default()).with_state(state);
-        Self::of(nfs.with_version_4(V4::new(version_4)))
-    }
-
-    /// The same with this state of version 4.
-    pub fn with_version_4(backend: Arc<dyn Backend>, v4: V4) -> Self {
-        let exports = Arc::new(exports::of(&[("/e", backend, exports::RW)]));
-        Self::of(Nfs::new(exports, NfsSettings::default()).with_version_4(v4))
+        Self::of(nfs_over(exports, V4::new(state, version_4)))
     }
 
     fn of(nfs: Nfs) -> Self {
@@ -313,6 +305,10 @@ impl Rig {
         let result = self.try_call(who, p::FREE_ALL, &FreeAllArgs { name, state: 0 }).unwrap();
         assert!(result.is_empty());
     }
+}
+
+fn nfs_over(exports: Arc<Exports>, v4: V4) -> Nfs {
+    Nfs::new(exports, NfsSettings::default()).with_version_4(v4)
 }
 
 pub fn try_args(lock: Lock<'_>) -> LockArgs<'_> {

@@ -4,7 +4,6 @@ use super::local::{ALL, FIRST_TEN, local};
 use super::rig::{A, Owner, Rig, file_in_memory, try_args};
 use crate::support::Awake;
 use bowline_nfs::nfs_program;
-use bowline_nfs::v4::V4;
 use proto::layout::Bytes;
 use proto::nfs4::{
     Bitmap4, CloseArgs, CompoundHead, ExchangeIdArgs, FreeStateidArgs, LockArgs, LockDenied,
@@ -13,6 +12,7 @@ use proto::nfs4::{
 };
 use proto::nlm::Status;
 use rpc::{AuthSys, Call, Credential, Peer, Program, Transport};
+use state::Limits;
 use state::v4::V4Limits;
 use std::cell::Cell;
 use std::os::fd::AsFd;
@@ -392,7 +392,7 @@ fn a_restarted_client_loses_its_locks() {
 fn an_expired_client_keeps_its_locks_until_a_conflict() {
     let lease_ms = 2000;
     let limits = V4Limits { lease_ms, ..V4Limits::default() };
-    let rig = Rig::with_version_4(file_in_memory(), V4::new(limits));
+    let rig = Rig::with_limits(file_in_memory(), Limits::default(), limits);
     let (one, two) = (Client::new(&rig, b"one", 1), Client::new(&rig, b"two", 1));
     let (opened, other) = (one.open(b"o", 3), two.open(b"o", 3));
     let lock = one.lock(opened, b"p", WRITE, (0, 10)).unwrap();
