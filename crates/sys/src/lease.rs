@@ -1,4 +1,5 @@
-//! Leases of the kernel on files, and how one learns that somebody is in their way (fcntl(2), `F_SETLEASE`).
+//! Leases of the kernel on files, delegations on directories, and how one learns that somebody is in their way (fcntl(2),
+//! `F_SETLEASE`; `F_SETDELEG`, from Linux 6.19 on).
 //!
 //! Whoever opens a leased file in a way that conflicts waits until the lease is given back, but for
 //! `/proc/sys/fs/lease-break-time` seconds at most; one who opens it with `O_NONBLOCK` gets `EWOULDBLOCK`. Either
@@ -6,17 +7,26 @@
 //! as a queue, so that no other thread and no handler sees any.
 //!
 //! What happens to a file's names and attributes breaks no lease; [`NameWatch`] tells of it afterwards.
+//!
+//! Who changes the entries or attributes of a directory with a delegation waits in the same way, whoever it is: the process
+//! that has the delegation too, and `open` with `O_NONBLOCK` as well, if it creates a file. That a directory itself is renamed
+//! or removed breaks no delegation of it.
 
+use crate::event::Event;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::inotify;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::OnceLock;
 
 /// Which signal a file's owner gets; fcntl(2).
 const F_SETSIG: libc::c_int = 10;
 /// Who a file's owner is; fcntl(2).
 const F_SETOWN_EX: libc::c_int = 15;
+/// Which delegation an open file has, and another one for it (linux/fcntl.h).
+const F_GETDELEG: libc::c_int = 1039;
+const F_SETDELEG: libc::c_int = 1040;
 /// The owner is a thread.
 const F_OWNER_TID: libc::c_int = 0;
 
@@ -25,6 +35,15 @@ const F_OWNER_TID: libc::c_int = 0;
 struct OwnerEx {
     kind: libc::c_int,
     id: libc::pid_t,
+}
+
+/// The kernel's `struct delegation`.
+#[repr(C)]
+#[derive(Default)]
+struct Delegation {
+    flags: u32,
+    kind: u16,
+    pad: u16,
 }
 
 /// The signal of a broken lease. Nothing else in the process uses it.
@@ -39,15 +58,48 @@ pub enum Kind {
     Writers,
     /// Whoever opens it (`F_WRLCK`); its holder has it open once.
     Everybody,
+    /// Whoever changes a directory: its entries or its own attributes.
+    Changes,
 }
 
 impl Kind {
     const fn number(self) -> libc::c_int {
         match self {
-            Self::Writers => libc::F_RDLCK,
+            Self::Writers | Self::Changes => libc::F_RDLCK,
             Self::Everybody => libc::F_WRLCK,
         }
     }
+}
+
+/// Asks for a kind of lock as a lease of an open file, or as a delegation of a directory.
+fn set(fd: BorrowedFd<'_>, kind: Kind, lock: libc::c_int) -> io::Result<()> {
+    let done = if kind == Kind::Changes {
+        let asked = Delegation { kind: u16::try_from(lock).unwrap_or(0), ..Delegation::default() };
+        // SAFETY: F_SETDELEG reads a struct delegation, which outlives the call.
+        unsafe { libc::fcntl(fd.as_raw_fd(), F_SETDELEG, std::ptr::from_ref(&asked)) }
+    } else {
+        // SAFETY: F_SETLEASE takes a kind of lock.
+        unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETLEASE, lock) }
+    };
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// The kind of lock of a directory's delegation.
+fn delegation_of(fd: BorrowedFd<'_>) -> io::Result<libc::c_int> {
+    let mut found = Delegation::default();
+    // SAFETY: F_GETDELEG reads and writes a struct delegation, which outlives the call.
+    match unsafe { libc::fcntl(fd.as_raw_fd(), F_GETDELEG, std::ptr::from_mut(&mut found)) } {
+        0 => Ok(found.kind.into()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Whether the kernel has delegations of directories at all; a file system may have none all the same.
+pub fn kernel_holds_directories() -> bool {
+    static KNOWN: OnceLock<bool> = OnceLock::new();
+    // it says of every open file which one it has
+    let ask = || Event::new().is_ok_and(|any| delegation_of(any.as_fd()).is_ok());
+    *KNOWN.get_or_init(ask)
 }
 
 /// Takes a lease for an open file; the thread of this number gets the signals. `false` if somebody has the file open whom
@@ -65,28 +117,25 @@ pub fn take(fd: BorrowedFd<'_>, kind: Kind, thread: i32) -> io::Result<bool> {
     if unsafe { libc::fcntl(fd.as_raw_fd(), F_SETSIG, break_signal()) } < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: F_SETLEASE takes a kind of lock.
-    if unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETLEASE, kind.number()) } == 0 {
-        return Ok(true);
+    match set(fd, kind, kind.number()) {
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
+        done => done.map(|()| true),
     }
-    let error = io::Error::last_os_error();
-    if error.kind() == io::ErrorKind::WouldBlock { Ok(false) } else { Err(error) }
 }
 
 /// Gives a lease back: whoever waits for it goes on.
 ///
 /// # Errors
 /// There is none.
-pub fn give_back(fd: BorrowedFd<'_>) -> io::Result<()> {
-    // SAFETY: F_SETLEASE takes a kind of lock.
-    match unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETLEASE, libc::F_UNLCK) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+pub fn give_back(fd: BorrowedFd<'_>, kind: Kind) -> io::Result<()> {
+    set(fd, kind, libc::F_UNLCK)
 }
 
 /// Whether a lease is whole: neither broken nor taken away.
 pub fn is_whole(fd: BorrowedFd<'_>, kind: Kind) -> bool {
+    if kind == Kind::Changes {
+        return delegation_of(fd).is_ok_and(|found| found == kind.number());
+    }
     // SAFETY: F_GETLEASE takes no argument.
     unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_GETLEASE) == kind.number() }
 }
@@ -188,7 +237,7 @@ impl NameWatch {
         let what = names
             | match kind {
                 Kind::Writers => inotify::WatchFlags::ATTRIB | inotify::WatchFlags::MODIFY,
-                Kind::Everybody => inotify::WatchFlags::ATTRIB,
+                Kind::Everybody | Kind::Changes => inotify::WatchFlags::ATTRIB,
             };
         Ok(inotify::add_watch(&self.0, crate::open::proc_path(fd), what)?)
     }
@@ -208,7 +257,10 @@ impl NameWatch {
         while let Ok(event) = reader.next() {
             if event.events().contains(inotify::ReadFlags::QUEUE_OVERFLOW) {
                 all_known = false;
-            } else if !event.events().contains(inotify::ReadFlags::IGNORED) {
+            // what has happened to an entry of a watched directory has a name
+            } else if event.file_name().is_none()
+                && !event.events().contains(inotify::ReadFlags::IGNORED)
+            {
                 changed.push(event.wd());
             }
         }
@@ -238,7 +290,9 @@ pub fn break_time_s() -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::{BreakSignals, Broken, Kind, NameWatch, give_back, is_whole, take};
+    use super::{
+        BreakSignals, Broken, Kind, NameWatch, give_back, is_whole, kernel_holds_directories, take,
+    };
     use std::fs::{File, OpenOptions};
     use std::os::fd::{AsFd, AsRawFd};
     use std::os::unix::fs::OpenOptionsExt;
@@ -271,7 +325,7 @@ mod tests {
             assert_eq!(refused.kind(), std::io::ErrorKind::WouldBlock);
             assert_eq!(signals.next(), Some(Broken::Descriptor(leased.as_raw_fd())));
             assert!(!is_whole());
-            give_back(leased.as_fd()).unwrap();
+            give_back(leased.as_fd(), Kind::Writers).unwrap();
             open_nonblocking(true).unwrap();
         });
     }
@@ -299,6 +353,30 @@ mod tests {
         });
     }
 
+    /// Where the kernel has none, it says so, and takes none.
+    #[test]
+    fn a_directorys_delegation_holds_back_changes_of_its_entries() {
+        on_a_thread(|| {
+            let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+            let signals = BreakSignals::take_over().unwrap();
+            let open = File::open(dir.path()).unwrap();
+            let taken = take(open.as_fd(), Kind::Changes, signals.thread());
+            if !kernel_holds_directories() {
+                assert_eq!(taken.unwrap_err().kind(), std::io::ErrorKind::InvalidInput);
+                return;
+            }
+            assert!(taken.unwrap());
+            let path = dir.path().join("entry");
+            let made = std::thread::spawn(move || std::fs::create_dir(path));
+            while signals.next() != Some(Broken::Descriptor(open.as_raw_fd())) {
+                std::thread::yield_now();
+            }
+            assert!(!made.is_finished() && !is_whole(open.as_fd(), Kind::Changes));
+            give_back(open.as_fd(), Kind::Changes).unwrap();
+            made.join().unwrap().unwrap();
+        });
+    }
+
     #[test]
     fn changed_names_and_attributes_are_reported() {
         let dir = tempfile::tempdir().unwrap();
@@ -319,5 +397,18 @@ mod tests {
         watch.changed();
         std::fs::remove_file(&two).unwrap();
         assert_eq!(watch.changed(), Some(vec![]));
+        drop((file, other));
+        // the end of what was replaced
+        watch.changed();
+        let opened = File::open(dir.path()).unwrap();
+        let whole = watch.add(opened.as_fd(), Kind::Changes).unwrap();
+        let entry = File::create(&one).unwrap();
+        entry.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+        assert_eq!(watch.changed(), Some(vec![]), "an entry's attributes are not the directory's");
+        std::fs::remove_file(&one).unwrap();
+        dir.close().unwrap();
+        // told once nobody has it open
+        drop((entry, opened));
+        assert!(watch.changed().unwrap().contains(&whole));
     }
 }

@@ -9,8 +9,8 @@ use std::ops::{Bound, ControlFlow};
 use vfs::access::{Permission, data_access, granted, is_open_for};
 use vfs::{
     AccessMask, Attr, Backend, Change, ChangeKind, Component, Create, Created, Cx, DirEntry, Fid,
-    Found, Kept, Limits, ListArgs, Listing, Name, NodeKind, ReadDone, Result, SetAttr, Space,
-    Stability, StatFs, Status, Time, Verifier, Want, WriteDone, Xattrs, need_regular,
+    Found, Kept, Leases, Limits, ListArgs, Listing, Name, NodeKind, ReadDone, Result, SetAttr,
+    Space, Stability, StatFs, Status, Time, Verifier, Want, WriteDone, Xattrs, need_regular,
 };
 
 /// Entries that are copied under the lock at a time.
@@ -75,6 +75,7 @@ impl Backend for MemFs {
         if guard.is_some_and(|ctime| ctime != before.ctime) {
             return Err(Status::NotSync);
         }
+        state.held.check(crate::mem::ino(fid)?)?;
         state.set(fid, cx, set)?;
         Ok(state.change(fid, before))
     }
@@ -82,6 +83,10 @@ impl Backend for MemFs {
     fn access(&self, cx: &Cx<'_>, fid: &Fid, mask: AccessMask) -> Result<(AccessMask, Attr)> {
         let attr = self.lock().get(fid)?.attr();
         Ok((granted(&attr, None, &cx.cred, mask), attr))
+    }
+
+    fn leases(&self) -> Option<&dyn Leases> {
+        Some(self)
     }
 
     fn space(&self) -> Option<&dyn Space> {

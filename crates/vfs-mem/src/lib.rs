@@ -10,6 +10,7 @@ mod delay;
 mod factory;
 mod faulty;
 mod inode;
+mod leases;
 mod mem;
 mod namespace;
 mod space;

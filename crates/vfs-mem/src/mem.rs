@@ -1,6 +1,7 @@
 //! The file system's state behind its one lock, and the steps of operations.
 
 use crate::inode::{Directory, Inode, Kind};
+use crate::leases::HeldDirectories;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -39,6 +40,8 @@ pub struct State {
     pub options: MemOptions,
     /// How many guards each inode has; inodes without a name stay while they have one.
     kept: BTreeMap<u64, u32>,
+    /// Directories whose changes are held back.
+    pub held: HeldDirectories,
     next_ino: u64,
     last: Time,
 }
@@ -58,6 +61,7 @@ impl MemFs {
             used: 0,
             options,
             kept: BTreeMap::new(),
+            held: HeldDirectories::default(),
             next_ino: ROOT,
             last: Time::default(),
         };
@@ -82,6 +86,11 @@ impl MemFs {
         *count = count.saturating_add(1);
         drop(state);
         Ok(Kept::new(KeptInode { state: Arc::clone(&self.state), ino }))
+    }
+
+    /// The state, for guards that outlive a call.
+    pub(crate) fn shared(&self) -> Arc<Mutex<State>> {
+        Arc::clone(&self.state)
     }
 
     /// The state, for one operation.

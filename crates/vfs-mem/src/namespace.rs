@@ -11,9 +11,11 @@ use vfs::{
 /// The requirements of changing a directory.
 const CHANGE: Permission = Permission::WRITE.and(Permission::EXEC);
 
-/// The directory's attributes, if the caller may change it.
+/// The directory's attributes, if the caller may change it, and it is not held.
 fn changeable(state: &State, cx: &Cx<'_>, dir: &Fid) -> Result<Attr> {
-    state.dir(dir, &cx.cred, CHANGE).map(|(inode, _)| inode.attr())
+    let attr = state.dir(dir, &cx.cred, CHANGE).map(|(inode, _)| inode.attr())?;
+    state.held.check(attr.fileid)?;
+    Ok(attr)
 }
 
 /// A new object under a free name.

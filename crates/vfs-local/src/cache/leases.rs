@@ -1,4 +1,5 @@
-//! The kernel's leases on files of all backends, and the thread that hears of it when one is broken.
+//! The kernel's leases on files and delegations on directories of all backends, and the thread that hears of it when one is
+//! broken.
 //!
 //! The thread starts with the first lease and ends with the cache. It alone gets the signals ([`sys::lease`]).
 //!
@@ -7,6 +8,10 @@
 //!
 //! Lock: [`Table`] is locked to add a lease, to remove one, and while the thread calls back those whose lease is broken, which
 //! must not block. No descriptor is closed under it.
+//!
+//! The kernel holds back the server itself from a directory with a delegation. So a call that is about to change one asks
+//! first ([`Leases::check_directory`]), and does not wait in the kernel; a change that shall not end the delegation has it given
+//! back for the time being ([`Leases::let_pass`]).
 
 use crate::cache::closers::CloseQueue;
 use crate::cache::descriptors::Descriptors;
@@ -18,7 +23,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use sys::event::Event;
 use sys::lease::{self, BreakSignals, Broken, Kind, NameWatch};
-use vfs::LeaseBreakCallback;
+use vfs::{LeaseBreakCallback, Status};
 
 /// How long the kernel must hold back whoever is in the way: a client is given 40 s to return what it holds.
 const BREAK_TIME_MIN_S: u64 = 45;
@@ -30,6 +35,8 @@ struct Lease {
     watch: i32,
     on_break: LeaseBreakCallback,
     by_holder: ByHolder,
+    /// Given back for a moment: a change of the directory passes.
+    lets_pass: bool,
 }
 
 /// Seconds and nanoseconds.
@@ -70,10 +77,26 @@ struct Table {
     stopped: bool,
 }
 
+/// How many leases there are of a kind.
+#[derive(Default)]
+struct Counts {
+    against_everybody: AtomicUsize,
+    of_directories: AtomicUsize,
+}
+
+impl Counts {
+    fn of(&self, kind: Kind) -> Option<&AtomicUsize> {
+        match kind {
+            Kind::Writers => None,
+            Kind::Everybody => Some(&self.against_everybody),
+            Kind::Changes => Some(&self.of_directories),
+        }
+    }
+}
+
 struct Shared {
     table: Mutex<Table>,
-    /// How many of them are against everybody.
-    against_everybody: Arc<AtomicUsize>,
+    counts: Arc<Counts>,
     names: NameWatch,
     stop: Event,
     /// The number of the thread.
@@ -89,14 +112,14 @@ impl Shared {
     fn remove(&self, fd: RawFd) -> Option<OwnedFd> {
         let mut table = self.lock();
         let lease = table.leases.remove(&fd)?;
-        if lease.kind == Kind::Everybody {
-            self.against_everybody.fetch_sub(1, Relaxed);
+        if let Some(count) = self.counts.of(lease.kind) {
+            count.fetch_sub(1, Relaxed);
         }
         table.of_watch.remove(&lease.watch);
         table.files.remove(&lease.key);
         self.names.remove(lease.watch);
         drop(table);
-        let _there = lease::give_back(lease.fd.as_fd());
+        let _there = lease::give_back(lease.fd.as_fd(), lease.kind);
         Some(lease.fd)
     }
 
@@ -179,7 +202,8 @@ impl Table {
     }
 
     fn disturb_broken(&self) {
-        let is_whole = |lease: &&Lease| lease::is_whole(lease.fd.as_fd(), lease.kind);
+        let is_whole =
+            |lease: &&Lease| lease.lets_pass || lease::is_whole(lease.fd.as_fd(), lease.kind);
         let broken = self.leases.values().filter(|lease| !is_whole(lease));
         broken.for_each(|lease| (lease.on_break)());
     }
@@ -189,8 +213,7 @@ impl Table {
 #[derive(Default)]
 pub struct Leases {
     shared: Mutex<Option<Arc<Shared>>>,
-    /// How many leases are against everybody.
-    against_everybody: Arc<AtomicUsize>,
+    counts: Arc<Counts>,
 }
 
 impl Leases {
@@ -202,25 +225,67 @@ impl Leases {
         if lease::break_time_s().is_none_or(|seconds| seconds < BREAK_TIME_MIN_S) {
             return Err(io::ErrorKind::Unsupported.into());
         }
-        let new = start(Arc::clone(&self.against_everybody))?;
+        let new = start(Arc::clone(&self.counts))?;
         *shared = Some(Arc::clone(&new));
         Ok(new)
     }
 
+    fn running(&self) -> Option<Arc<Shared>> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Before a directory is changed; costs one load if none is held. One that is held is reported as disturbed.
+    ///
+    /// # Errors
+    /// [`Status::Jukebox`] if it is held: the kernel would let the caller wait.
+    #[inline]
+    pub fn check_directory(&self, key: impl Fn() -> Key) -> Result<(), Status> {
+        if self.counts.of_directories.load(Relaxed) == 0 {
+            return Ok(());
+        }
+        self.check_held(&key())
+    }
+
+    #[cold]
+    fn check_held(&self, key: &Key) -> Result<(), Status> {
+        let Some(shared) = self.running() else { return Ok(()) };
+        let table = shared.lock();
+        match table.of_file(key) {
+            Some(lease) if lease.kind == Kind::Changes && !lease.lets_pass => {
+                (lease.on_break)();
+                Err(Status::Jukebox)
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Gives a directory's delegation back until the result is dropped; `None` if it has none, or it is given back already.
+    pub fn let_pass(&self, key: &Key) -> Option<PassingChange> {
+        let shared = self.running()?;
+        let mut table = shared.lock();
+        let number = *table.files.get(key)?;
+        let lease = table.leases.get_mut(&number)?;
+        if lease.kind != Kind::Changes || lease.lets_pass {
+            return None;
+        }
+        lease::give_back(lease.fd.as_fd(), lease.kind).ok()?;
+        lease.lets_pass = true;
+        drop(table);
+        Some(PassingChange { shared, key: *key })
+    }
+
     /// How many leases there are.
     pub fn len(&self) -> usize {
-        let shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        shared.map_or(0, |shared| shared.lock().leases.len())
+        self.running().map_or(0, |shared| shared.lock().leases.len())
     }
 
     /// Whether there is a lease of this file against those who write it.
     pub fn has_against_writers(&self, key: &Key) -> bool {
-        let shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let is_against_writers = |shared: Arc<Shared>| {
             let table = shared.lock();
             table.of_file(key).is_some_and(|lease| lease.kind == Kind::Writers)
         };
-        shared.is_some_and(is_against_writers)
+        self.running().is_some_and(is_against_writers)
     }
 
     /// The file's only open file, if there is a lease of it against everybody: opening it again would break the lease.
@@ -228,11 +293,10 @@ impl Leases {
     /// # Errors
     /// The kernel's error: no descriptors are left.
     pub fn sole_open_file(&self, key: &Key) -> io::Result<Option<OwnedFd>> {
-        if self.against_everybody.load(Relaxed) == 0 {
+        if self.counts.against_everybody.load(Relaxed) == 0 {
             return Ok(None);
         }
-        let shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let Some(shared) = shared else { return Ok(None) };
+        let Some(shared) = self.running() else { return Ok(None) };
         let table = shared.lock();
         let lease = table.of_file(key).filter(|lease| lease.kind == Kind::Everybody);
         lease.map(|lease| lease.fd.try_clone()).transpose()
@@ -241,8 +305,7 @@ impl Leases {
     /// Does `change` to the attributes of a file for whoever holds its lease, who is not told of what that alone has left; with
     /// `None` he is.
     pub fn change_by_holder(&self, key: &Key, change: &mut dyn FnMut() -> Option<Ctime>) {
-        let shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let Some(shared) = shared else {
+        let Some(shared) = self.running() else {
             change();
             return;
         };
@@ -293,13 +356,12 @@ impl Leases {
             }
             table.of_watch.insert(watch, number);
             table.files.insert(key, number);
-            if kind == Kind::Everybody {
-                shared.against_everybody.fetch_add(1, Relaxed);
+            if let Some(count) = shared.counts.of(kind) {
+                count.fetch_add(1, Relaxed);
             }
-            table.leases.insert(
-                number,
-                Lease { key, kind, fd, watch, on_break, by_holder: ByHolder::default() },
-            );
+            let by_holder = ByHolder::default();
+            let lease = Lease { key, kind, fd, watch, on_break, by_holder, lets_pass: false };
+            table.leases.insert(number, lease);
         }
         let held = HeldLease { shared, queue: Arc::clone(queue), number };
         // known before it is taken: it may be broken at once
@@ -326,7 +388,7 @@ impl Drop for Leases {
 }
 
 /// Starts the thread.
-fn start(against_everybody: Arc<AtomicUsize>) -> io::Result<Arc<Shared>> {
+fn start(counts: Arc<Counts>) -> io::Result<Arc<Shared>> {
     let (names, stop) = (NameWatch::new()?, Event::new()?);
     let (told, thread) = mpsc::channel();
     let (ready, shared) = mpsc::channel::<Arc<Shared>>();
@@ -340,8 +402,7 @@ fn start(against_everybody: Arc<AtomicUsize>) -> io::Result<Arc<Shared>> {
         }
     })?;
     let thread = thread.recv().map_err(io::Error::other)??;
-    let shared =
-        Arc::new(Shared { table: Mutex::default(), against_everybody, names, stop, thread });
+    let shared = Arc::new(Shared { table: Mutex::default(), counts, names, stop, thread });
     ready.send(Arc::clone(&shared)).map_err(io::Error::other)?;
     Ok(shared)
 }
@@ -357,6 +418,26 @@ impl Drop for HeldLease {
     fn drop(&mut self) {
         if let Some(fd) = self.shared.remove(self.number) {
             self.queue.close(Descriptors::new(fd));
+        }
+    }
+}
+
+/// A change of a directory that passes its delegation. Dropping it waits for nothing.
+pub struct PassingChange {
+    shared: Arc<Shared>,
+    key: Key,
+}
+
+impl Drop for PassingChange {
+    fn drop(&mut self) {
+        let mut table = self.shared.lock();
+        let Some(number) = table.files.get(&self.key).copied() else { return };
+        let Some(lease) = table.leases.get_mut(&number).filter(|lease| lease.lets_pass) else {
+            return;
+        };
+        lease.lets_pass = false;
+        if !lease::take(lease.fd.as_fd(), lease.kind, self.shared.thread).unwrap_or(false) {
+            (lease.on_break)();
         }
     }
 }

@@ -26,6 +26,9 @@ impl Acls for LocalFs {
         if kind == AclKind::Default && before.ftype != FileType::Directory {
             return Err(Status::Inval);
         }
+        if before.ftype == FileType::Directory {
+            self.files.leases.check_directory(|| self.key(fid))?;
+        }
         self.identity.act_as_caller(&cx.cred).map_err(errno::from)?;
         let value = acl.map(Acl::encode);
         sys::acl::set(file.path(), attribute(kind), value.as_deref()).map_err(errno::from)?;

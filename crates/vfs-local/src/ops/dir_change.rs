@@ -47,8 +47,9 @@ impl<'p> DirChange<'p> {
     /// Runs an operation as the caller, whose identity the thread then keeps.
     ///
     /// # Errors
-    /// The kernel's error.
+    /// The kernel's error; [`Status::Jukebox`] if a client has a delegation of the directory.
     pub fn as_caller<T>(&self, work: impl Fn() -> io::Result<T>) -> Result<T> {
+        self.local.files.leases.check_directory(|| self.local.key(self.dir))?;
         let run = || {
             self.local.identity.act_as_caller(&self.cx.cred)?;
             work()

@@ -21,6 +21,8 @@ pub fn rename(
     // one directory is changed once
     let other = (from_dir != to_dir).then(|| DirChange::new(local, cx, from_dir)).transpose()?;
     let source = other.as_ref().unwrap_or(&target);
+    // the other one is looked at with the change
+    local.files.leases.check_directory(|| local.key(to_dir))?;
     let uses_table = local.resolver.uses_table();
     let is_needed = uses_table || local.files.attrs.in_use().is_some();
     let moving = if is_needed { victim_at(source, from.bytes())? } else { None };

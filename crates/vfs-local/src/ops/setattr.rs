@@ -72,6 +72,9 @@ fn apply_to(
     attr: &Attr,
     set: &SetAttr,
 ) -> Result<()> {
+    if attr.ftype == FileType::Directory {
+        local.files.leases.check_directory(|| local.key(fid))?;
+    }
     may_resize(local, cx, file, attr, set)?;
     owner_and_mode(local, cx, file, attr, set)?;
     size(local, cx, fid, file, set)?;

@@ -38,6 +38,9 @@ fn change(
     local.will_block(cx)?;
     let (file, before) = local.begin_change(cx, fid)?;
     check_type(&before)?;
+    if before.ftype == FileType::Directory {
+        local.files.leases.check_directory(|| local.key(fid))?;
+    }
     local.identity.act_as_caller(&cx.cred).map_err(errno::from)?;
     change(&file).map_err(errno::from)?;
     let change = local.wcc_data(&file, &before);

@@ -1,7 +1,7 @@
 //! A local program that holds a lease on a file delays no call: calls that would have to open it are
 //! answered with JUKEBOX at once, and succeed when the lease has been released.
 
-use crate::support::{ROOT, Stage, each, find, make, of, put, take};
+use crate::support::{ROOT, Stage, each, each_in_memory, find, make, names, of, put, take};
 use bowline_vfs_local::LocalFs;
 use std::fs::{File, FileTimes};
 use std::os::unix::fs::PermissionsExt;
@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::{Duration, Instant, SystemTime};
 use sys::testing::lease::WriteLease;
-use vfs::{Backend, Fid, LockChange, LockMode, LockOutcome, LockRange, SetAttr, Status};
+use vfs::{Backend, Cx, Fid, LockChange, LockMode, LockOutcome, LockRange, SetAttr, Status};
 
 /// Far below the 45 s that the kernel waits for a lease to be given back (`/proc/sys/fs/lease-break-time`).
 const SOON: Duration = Duration::from_secs(30);
@@ -279,5 +279,72 @@ fn what_the_holder_of_a_lease_changes_is_not_told_to_it() {
         leases.change_by_holder(&fid, &mut || set_mode(0o640).filter(|_| false));
         heard.recv_timeout(SOON).unwrap();
         drop(lease);
+    });
+}
+
+/// Longer than the test takes.
+const LONG_MS: u32 = 60_000;
+
+/// The names that a caller is shown who may be shown old ones.
+fn old_names(local: &LocalFs, dir: &Fid) -> Vec<String> {
+    let cx = Cx { attr_cache_ms: LONG_MS, ..of(ROOT) };
+    let mut all = names(local, &cx, dir, usize::MAX, false);
+    all.retain(|name| !matches!(name.as_str(), "." | ".."));
+    all.sort();
+    all
+}
+
+/// Listed and looked at a moment ago: all of that may be shown again.
+fn each_kept_directory(test: impl Fn(&LocalFs, &Path)) {
+    each_in_memory(|stage| {
+        let local = stage.serve();
+        let path = stage.tree.join("d");
+        std::fs::create_dir(&path).unwrap();
+        File::create(path.join("one")).unwrap();
+        let (dir, _) = find(&local, &of(ROOT), &local.root(), "d").unwrap();
+        assert_eq!(old_names(&local, &dir), ["one"]);
+        assert_eq!(old_names(&local, &dir), ["one"]);
+        File::create(path.join("two")).unwrap();
+        assert_eq!(old_names(&local, &dir), ["one"], "kept");
+        test(&local, &path);
+    });
+}
+
+/// Where the kernel holds nobody back from directories (before Linux 6.19), that is said, and nothing more happens.
+#[test]
+fn a_directory_that_is_held_back_is_shown_as_it_is_and_local_programs_wait() {
+    each_kept_directory(|local, path| {
+        let cx = of(ROOT);
+        let (dir, _) = find(local, &cx, &local.root(), "d").unwrap();
+        let (told, heard) = channel();
+        let told = std::sync::Mutex::new(told);
+        let on_break = Box::new(move || {
+            let _over = told.lock().unwrap().send(());
+        });
+        let leases = local.leases().unwrap();
+        let held = leases.hold_back_changes(&cx, &dir, on_break);
+        if !leases.holds_directories() {
+            assert_eq!(held.map(drop).unwrap_err(), Status::NotSupp);
+            assert_eq!(old_names(local, &dir), ["one"]);
+            return;
+        }
+        let held = held.unwrap().unwrap();
+        assert_eq!(old_names(local, &dir), ["one", "two"], "nothing from before");
+        // who changes it while a change of the holder's passes is seen as well
+        let passing = leases.let_change_pass(&cx, &dir).unwrap();
+        make(local, &cx, &dir, "own", 0o644).unwrap();
+        (0..2).for_each(|_| assert_eq!(old_names(local, &dir), ["one", "own", "two"]));
+        File::create(path.join("beside")).unwrap();
+        assert_eq!(old_names(local, &dir), ["one", "own", "two"], "kept");
+        drop(passing);
+        assert_eq!(old_names(local, &dir), ["beside", "one", "own", "two"]);
+        assert_eq!(heard.try_recv(), Err(TryRecvError::Empty));
+        let waits = path.join("waits");
+        let made = std::thread::spawn(move || std::fs::create_dir(waits).unwrap());
+        heard.recv_timeout(SOON).unwrap();
+        assert_eq!(make(local, &cx, &dir, "late", 0o644).map(drop), Err(Status::Jukebox));
+        assert!(!made.is_finished());
+        drop(held);
+        made.join().unwrap();
     });
 }

@@ -13,6 +13,7 @@
 
 mod acls;
 mod data;
+mod directories;
 mod fixture;
 mod links;
 mod listing;
@@ -50,6 +51,9 @@ pub fn run(fresh: &dyn Fn() -> Box<dyn Backend>, capabilities: Capabilities) -> 
     let optional = fresh();
     if optional.locks().is_some() {
         all.extend_from_slice(locks::CHECKS);
+    }
+    if optional.leases().is_some_and(crate::Leases::holds_directories) {
+        all.extend_from_slice(directories::CHECKS);
     }
     if optional.acls().is_some() {
         all.extend_from_slice(acls::CHECKS);
