@@ -54,28 +54,31 @@ impl Machine {
         let _ = self.step(incoming, outgoing, &mut |_| {});
     }
 
-    /// Appends records with `data` to `outgoing`, after pending messages of the state machine. `incoming` is the
-    /// unconsumed input, because the state machine may keep offsets into it.
+    /// Writes pending messages of the state machine, then records with `data`, to `buffer` from byte `at` on, and returns
+    /// where they end. The buffer grows as needed and is not shortened. `incoming` is the unconsumed input, because the state
+    /// machine may keep offsets into it.
     ///
     /// # Errors
     /// The session cannot send any more data.
-    pub fn seal(
+    pub fn seal_at(
         &mut self,
+        at: usize,
         data: &[u8],
         incoming: &mut [u8],
-        outgoing: &mut Vec<u8>,
-    ) -> Result<(), Error> {
+        buffer: &mut Vec<u8>,
+    ) -> Result<usize, Error> {
+        let mut end = at;
         loop {
             let pending = match self {
                 Self::Server(machine) => {
-                    write(machine.process_tls_records(incoming), data, outgoing)?
+                    write(machine.process_tls_records(incoming), data, buffer, &mut end)?
                 }
                 Self::Client(machine) => {
-                    write(machine.process_tls_records(incoming), data, outgoing)?
+                    write(machine.process_tls_records(incoming), data, buffer, &mut end)?
                 }
             };
             if matches!(pending, Pending::Nothing) {
-                return Ok(());
+                return Ok(end);
             }
         }
     }
@@ -139,28 +142,40 @@ enum Pending {
     Nothing,
 }
 
-/// Appends what `write` produces to `outgoing`; `write` returns the required size if the buffer is too small.
+/// Appends what `write` produces to `outgoing`; see [`put`].
 fn append<E>(
     outgoing: &mut Vec<u8>,
     room: usize,
+    write: impl FnMut(&mut [u8]) -> Result<usize, E>,
+    needs: impl Fn(&E) -> Option<usize>,
+) -> Result<(), E> {
+    let mut end = outgoing.len();
+    let done = put(outgoing, &mut end, room, write, needs);
+    outgoing.truncate(end);
+    done
+}
+
+/// Writes what `write` produces to `buffer` from byte `end` on, and moves `end` behind it. `write` returns the required size if
+/// there is not room enough. The buffer grows to it and is not shortened: what lengthens it is filled with zeros first, which
+/// for each send would take about as long as to encrypt it.
+fn put<E>(
+    buffer: &mut Vec<u8>,
+    end: &mut usize,
+    mut room: usize,
     mut write: impl FnMut(&mut [u8]) -> Result<usize, E>,
     needs: impl Fn(&E) -> Option<usize>,
 ) -> Result<(), E> {
-    let at = outgoing.len();
-    outgoing.resize(at.saturating_add(room), 0);
     loop {
-        match write(outgoing.get_mut(at..).unwrap_or_default()) {
-            Ok(len) => {
-                outgoing.truncate(at.saturating_add(len));
+        let len = end.saturating_add(room);
+        if buffer.len() < len {
+            buffer.resize(len, 0);
+        }
+        match write(buffer.get_mut(*end..).unwrap_or_default()) {
+            Ok(written) => {
+                *end = end.saturating_add(written);
                 return Ok(());
             }
-            Err(error) => {
-                let Some(more) = needs(&error) else {
-                    outgoing.truncate(at);
-                    return Err(error);
-                };
-                outgoing.resize(at.saturating_add(more), 0);
-            }
+            Err(error) => room = needs(&error).ok_or(error)?,
         }
     }
 }
@@ -222,11 +237,12 @@ fn handle<D>(
 fn write<D>(
     status: UnbufferedStatus<'_, '_, D>,
     data: &[u8],
-    outgoing: &mut Vec<u8>,
+    buffer: &mut Vec<u8>,
+    end: &mut usize,
 ) -> Result<Pending, Error> {
     match status.state? {
         ConnectionState::EncodeTlsData(mut own) => {
-            let _ = append(outgoing, FLIGHT_BYTES, |room| own.encode(room), encode_needs);
+            let _ = put(buffer, end, FLIGHT_BYTES, |room| own.encode(room), encode_needs);
             Ok(Pending::Own)
         }
         ConnectionState::TransmitTlsData(own) => {
@@ -237,7 +253,7 @@ fn write<D>(
         ConnectionState::WriteTraffic(mut traffic) => {
             let records = data.len().div_ceil(crate::RECORD_PLAIN_MAX);
             let room = data.len().saturating_add(records.saturating_mul(crate::RECORD_OVERHEAD));
-            append(outgoing, room, |room| traffic.encrypt(data, room), encrypt_needs)
+            put(buffer, end, room, |room| traffic.encrypt(data, room), encrypt_needs)
                 .map_err(|_| Error::EncryptError)?;
             Ok(Pending::Nothing)
         }

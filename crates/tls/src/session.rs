@@ -141,10 +141,26 @@ impl Session {
     /// # Errors
     /// The session cannot send any more data.
     pub fn seal(&mut self, data: &[u8], outgoing: &mut Vec<u8>) -> Result<(), SealError> {
+        let end = self.seal_at(outgoing.len(), data, outgoing)?;
+        outgoing.truncate(end);
+        Ok(())
+    }
+
+    /// Writes records with `data` to `buffer`, over what is there from byte `at` on, and returns where they end. The buffer
+    /// grows as needed and is not shortened: one that is used again is filled with zeros only once.
+    ///
+    /// # Errors
+    /// The session cannot send any more data.
+    pub fn seal_at(
+        &mut self,
+        at: usize,
+        data: &[u8],
+        buffer: &mut Vec<u8>,
+    ) -> Result<usize, SealError> {
         self.usable()?;
         let records = data.len().div_ceil(crate::RECORD_PLAIN_MAX);
         self.records = self.records.saturating_add(records as u64);
-        Ok(self.machine.seal(data, &mut self.partial, outgoing)?)
+        Ok(self.machine.seal_at(at, data, &mut self.partial, buffer)?)
     }
 
     /// Goes on with the next key and asks the peer to do the same (RFC 8446 §4.6.3); the message is in front of what is

@@ -301,8 +301,11 @@ impl Stream {
             let (now, full) = (now_ns(), got == room.len());
             session.put_kept(incoming);
             let received = incoming.get_mut(..kept.saturating_add(got)).unwrap_or_default();
-            plain.resize(received.len(), 0);
-            let opened = session.open(received, plain, outgoing).map_err(|error| {
+            if plain.len() < received.len() {
+                plain.resize(received.len(), 0);
+            }
+            let place = plain.get_mut(..received.len()).unwrap_or_default();
+            let opened = session.open(received, place, outgoing).map_err(|error| {
                 LoadError::Garbage { server: client.server, what: error.to_string() }
             })?;
             let input = plain.get(..opened.len).unwrap_or_default();

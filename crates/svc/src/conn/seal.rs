@@ -23,7 +23,7 @@ use tls::Session;
 thread_local! {
     /// Records on their way in. It keeps its length: what lengthens it is filled with zeros first.
     static RECEIVED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
-    /// Records on their way out.
+    /// Records on their way out, at its front. It keeps its length for the same reason.
     static RECORDS: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
     /// Bytes of several replies that share records.
     static GATHERED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
@@ -214,15 +214,16 @@ impl State {
         let mut left = PartsLeft { parts, at: 0 };
         left.skip(taken);
         while !left.is_empty() {
-            let len = RECORDS.with_borrow_mut(|records| {
-                records.clear();
+            let (len, all) = RECORDS.with_borrow_mut(|records| {
                 let sealed = GATHERED.with_borrow_mut(|gathered| {
                     let piece = left.next(gathered);
-                    self.session.seal(piece, records).map(|()| piece.len())
+                    self.session.seal_at(0, piece, records).map(|sealed| (piece.len(), sealed))
                 });
-                sealed.map_err(|error| io::Error::new(ErrorKind::BrokenPipe, error))
+                let (len, sealed) =
+                    sealed.map_err(|error| io::Error::new(ErrorKind::BrokenPipe, error))?;
+                let records = records.get(..sealed).unwrap_or_default();
+                Ok::<_, io::Error>((len, self.offer(tcp, records, len)?))
             })?;
-            let all = RECORDS.with_borrow(|records| self.offer(tcp, records, len))?;
             if !all {
                 break;
             }

@@ -110,6 +110,25 @@ fn open(session: &mut Session, bytes: &[u8], plain: &mut Vec<u8>) -> bool {
 }
 
 #[test]
+fn a_buffer_that_is_used_again_keeps_its_length() {
+    let pair = Pair::new();
+    let (mut server, mut client) = pair.join(&pair.client(ALPN), "localhost").unwrap();
+    let mut buffer = Vec::new();
+    let all = server.seal_at(0, &[1; 50_000], &mut buffer).unwrap();
+    let end = server.seal_at(all, b"behind them", &mut buffer).unwrap();
+    assert!(end > all);
+    let mut plain = Vec::new();
+    assert!(!open(&mut client, &buffer[..end], &mut plain));
+    assert_eq!((plain[..50_000] == [1; 50_000], &plain[50_000..]), (true, &b"behind them"[..]));
+    let length = buffer.len();
+    let end = server.seal_at(0, b"over them", &mut buffer).unwrap();
+    assert_eq!(buffer.len(), length);
+    plain.clear();
+    assert!(!open(&mut client, &buffer[..end], &mut plain));
+    assert_eq!(plain, b"over them");
+}
+
+#[test]
 fn data_passes_both_ways_in_pieces_of_any_size() {
     let pair = Pair::new();
     let (mut server, mut client) = pair.join(&pair.client(ALPN), "localhost").unwrap();
