@@ -117,6 +117,8 @@ static() {
   # functions of the same instructions become one, by LLVM's linker, which Rust uses for this processor only
   [ "$(uname -m)" != x86_64 ] || fold=,--icf=all
   toolchain
+  # without the parts of aws-lc that make 1.2 MB of it (.cargo/config.toml): TLS takes more time here where the processor has AVX-512
+  export AWS_LC_SYS_SMALL=1
   # addresses that are corrected at the start in the short form, which takes a tenth of the room; exports, of which most is read at
   # the start, compiled to be small
   static_flags='-C target-feature=+crt-static -C link-arg=-Wl,-z,pack-relative-relocs'$fold released --target "$target" \
