@@ -1,12 +1,13 @@
 //! The queue of tokens that wait for a thread.
 //!
 //! It has [`QUEUE_MAX`] places, of which one client can take [`QUEUE_OF_CLIENT_MAX`], so that a client that sends very many
-//! tokens does not take the places of others. A client is an IPv4 address or a /64 of IPv6. The lock guards the list and
+//! tokens does not take the places of others. A client is what [`client_network`] says. The lock guards the list and
 //! the numbers, for a list operation; nobody does anything else under it.
 
 use crate::establish::Token;
+use rpc::client_network;
 use std::collections::{HashMap, VecDeque};
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// The most tokens in the queue.
@@ -36,7 +37,7 @@ impl TokenQueue {
     /// added. A token that is not is never answered.
     pub fn add(&self, token: Token) -> bool {
         let mut waiting = self.lock();
-        let client = network_of(token.answer.client().ip());
+        let client = client_network(token.answer.client().ip());
         let own = waiting.of_client.get(&client).copied().unwrap_or(0);
         let is_full = waiting.tokens.len() >= QUEUE_MAX || own >= QUEUE_OF_CLIENT_MAX;
         if waiting.is_closed || is_full {
@@ -59,7 +60,7 @@ impl TokenQueue {
             return None;
         }
         let token = waiting.tokens.pop_front()?;
-        let client = network_of(token.answer.client().ip());
+        let client = client_network(token.answer.client().ip());
         if let Some(own) = waiting.of_client.get_mut(&client) {
             *own = own.saturating_sub(1);
             if *own == 0 {
@@ -78,15 +79,5 @@ impl TokenQueue {
         drop(waiting);
         self.changed.notify_all();
         drop(dropped);
-    }
-}
-
-/// The client of an address.
-fn network_of(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(six) if !six.is_unicast_link_local() && !six.is_loopback() => {
-            Ipv6Addr::from_bits(six.to_bits() >> 64 << 64).into()
-        }
-        whole => whole,
     }
 }

@@ -6,6 +6,7 @@
 pub mod auth;
 mod back_channel;
 mod call;
+mod client_network;
 mod credential;
 mod deferred;
 mod dispatch;
@@ -25,6 +26,7 @@ mod transport_security;
 
 pub use back_channel::{BackChannel, ConnId, Replies};
 pub use call::{Blocking, Call, CallConnection, CallHost, Fault, IgnoreBlocking, OperationCounter};
+pub use client_network::client_network;
 pub use credential::{AuthSys, Credential, Principal, PrincipalUser};
 pub use deferred::Deferred;
 pub use dispatch::{DispatchSettings, Dispatcher, UnservedObserver};

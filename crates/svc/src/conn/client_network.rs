@@ -1,29 +1,24 @@
 //! How many of the server's connections each client has, so that a client with very many makes room for the others.
 //!
-//! A client is an address here; of IPv6 the first 64 bits, because a host may have any address of its network.
-//! Link-local addresses share these bits and are counted whole.
+//! A client is what [`rpc::client_network`] says.
 //!
 //! Invariants: `clients` has exactly the clients with a connection, and `by_count` one row for each of them. So
 //! neither is longer than the table of connections. Guarded by the lock of that table, and used only when a
 //! connection opens or closes.
 
+use rpc::client_network;
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 
 /// The addresses that count as one client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct ClientNetwork(IpAddr);
 
 impl ClientNetwork {
-    /// That of an address, which is not an IPv4 address in IPv6 form.
+    /// That of an address.
     pub fn of(address: IpAddr) -> Self {
-        Self(match address {
-            IpAddr::V6(six) if !six.is_unicast_link_local() && !six.is_loopback() => {
-                Ipv6Addr::from_bits(six.to_bits() >> 64 << 64).into()
-            }
-            whole => whole,
-        })
+        Self(client_network(address))
     }
 }
 

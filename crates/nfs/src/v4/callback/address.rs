@@ -17,7 +17,7 @@ use super::operation::{CALL_MS, CallbackAnswer, CallbackFailure, Done, Operation
 use proto::nfs4::{CbCompoundHead, CbCompoundResult, callback as program, cb_op};
 use rpc::{
     CallCredential, CallFailure, CallTarget, CallUser, CallerAddress, Outbound, OutboundCall,
-    ProgramPort, Transport,
+    ProgramPort, Transport, client_network,
 };
 use state::v4::{Callback, CallbackCredential, CallbackPath};
 use std::collections::hash_map::{Entry, OccupiedEntry};
@@ -56,18 +56,10 @@ struct Queues {
     of_address: HashMap<IpAddr, usize>,
 }
 
-/// What counts as an address.
-fn network(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(address) => IpAddr::V6((address.to_bits() & !u128::from(u64::MAX)).into()),
-        address => address,
-    }
-}
-
 impl Queues {
     /// The callback, if it is to be sent now; an error if too many wait.
     fn begin(&mut self, call: Addressed) -> Result<Option<Addressed>, Addressed> {
-        let address = network(call.to.address);
+        let address = client_network(call.to.address);
         let queue = self.of_client.get(&call.client).map_or(0, |queue| queue.under_way);
         if queue < UNDER_WAY_MAX {
             let of_address = self.of_address.entry(address).or_default();
@@ -89,7 +81,7 @@ impl Queues {
 
     /// One has ended: those that are to be sent, or that fail with it.
     fn ended(&mut self, (client, address): (u64, IpAddr), delivered: bool) -> VecDeque<Addressed> {
-        if let Entry::Occupied(mut of_address) = self.of_address.entry(network(address)) {
+        if let Entry::Occupied(mut of_address) = self.of_address.entry(client_network(address)) {
             *of_address.get_mut() = of_address.get().saturating_sub(1);
             if *of_address.get() == 0 {
                 of_address.remove();
@@ -108,7 +100,7 @@ impl Queues {
             return VecDeque::new();
         };
         // it takes the place of the one that has ended
-        let of_address = self.of_address.entry(network(next.to.address)).or_default();
+        let of_address = self.of_address.entry(client_network(next.to.address)).or_default();
         *of_address = of_address.saturating_add(1);
         VecDeque::from([next])
     }
