@@ -12,12 +12,13 @@
 //!
 //! Invariants: a client is in the table as long as a callback to it is under way; `of_address` counts those of each address.
 
+use super::client_program;
 use super::counters::Counters;
-use super::operation::{CALL_MS, CallbackAnswer, CallbackFailure, Done, Operation};
-use proto::nfs4::{CbCompoundHead, CbCompoundResult, callback as program, cb_op};
+use super::operation::{CallbackAnswer, CallbackFailure, Done, Operation};
+use proto::nfs4::{CbCompoundHead, CbCompoundResult, cb_op};
 use rpc::{
-    CallCredential, CallFailure, CallTarget, CallUser, CallerAddress, Outbound, OutboundCall,
-    ProgramPort, Transport, client_network,
+    CallCredential, CallFailure, CallTarget, CallUser, CallerAddress, Outbound, ProgramPort,
+    Transport, client_network,
 };
 use state::v4::{Callback, CallbackCredential, CallbackPath};
 use std::collections::hash_map::{Entry, OccupiedEntry};
@@ -195,22 +196,14 @@ impl AddressCallbacks {
         if !to.begin_probe() {
             return;
         }
-        outbound.call(OutboundCall {
-            target,
-            program: to.program,
-            version: program::VERSION,
-            procedure: program::NULL,
-            credential: CallCredential::None,
-            args: Vec::new(),
-            timeout_ms: CALL_MS,
-            expects_reply: true,
-            done: Box::new(move |answer| {
-                to.end_probe(match answer {
-                    Ok(_) => Some(true),
-                    Err(failure) => is_of_path(failure).then_some(false),
-                });
-            }),
+        let program = to.program;
+        let done = Box::new(move |answer: Result<&[u8], CallFailure>| {
+            to.end_probe(match answer {
+                Ok(_) => Some(true),
+                Err(failure) => is_of_path(failure).then_some(false),
+            });
         });
+        outbound.call(client_program::null(target, program, done));
     }
 
     /// Sends a callback to a client's address; `done` is called with the answer.
@@ -240,17 +233,9 @@ impl AddressCallbacks {
         counters.sent.fetch_add(1, Relaxed);
         let args = encode(&call.operation, &call.to);
         let (program, callbacks) = (call.to.program, Arc::clone(self));
-        outbound.call(OutboundCall {
-            target,
-            program,
-            version: program::VERSION,
-            procedure: program::COMPOUND,
-            credential,
-            args,
-            timeout_ms: CALL_MS,
-            expects_reply: true,
-            done: Box::new(move |result| callbacks.answered(call, result)),
-        });
+        let done =
+            Box::new(move |result: Result<&[u8], CallFailure>| callbacks.answered(call, result));
+        outbound.call(client_program::compound(target, program, (credential, args), done));
     }
 
     fn answered(self: &Arc<Self>, call: Addressed, result: Result<&[u8], CallFailure>) {

@@ -1,12 +1,11 @@
 //! One callback, from the request for it until it is answered or cannot be delivered.
 
-use super::operation::{
-    self, CALL_MS, CallbackAnswer, CallbackFailure, ConnFault, Done, Operation,
-};
+use super::client_program;
+use super::operation::{self, CallbackAnswer, CallbackFailure, ConnFault, Done, Operation};
 use super::table::{Begun, Table};
 use super::{Callbacks, Recipient};
-use proto::nfs4::{Nfsstat4, callback as program};
-use rpc::{CallCredential, CallFailure, CallTarget, OutboundCall};
+use proto::nfs4::Nfsstat4;
+use rpc::{CallCredential, CallFailure, CallTarget};
 use state::v4::{BackCall, BackStep, SessionId};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -109,17 +108,11 @@ impl Callbacks {
         let args = operation::encode(operation, session, minor, (&pending.call, highest));
         let credential = pending.credential.clone();
         let callbacks = Arc::clone(self);
-        let _call = outbound.call(OutboundCall {
-            target: CallTarget::Conn(connection),
-            program,
-            version: program::VERSION,
-            procedure: program::COMPOUND,
-            credential,
-            args,
-            timeout_ms: CALL_MS,
-            expects_reply: true,
-            done: Box::new(move |result| callbacks.ended(pending, result)),
-        });
+        let target = CallTarget::Conn(connection);
+        let done =
+            Box::new(move |result: Result<&[u8], CallFailure>| callbacks.ended(pending, result));
+        let _call =
+            outbound.call(client_program::compound(target, program, (credential, args), done));
     }
 
     /// A message was answered, or cannot be answered any more.
@@ -148,26 +141,17 @@ impl Callbacks {
     pub(super) fn probe(self: &Arc<Self>, connection: Arc<dyn rpc::BackChannel>, program: u32) {
         let (Some(outbound), Some(conn)) = (self.outbound.get(), connection.conn()) else { return };
         let callbacks = Arc::clone(self);
-        let _call = outbound.call(OutboundCall {
-            target: CallTarget::Conn(connection),
-            program,
-            version: program::VERSION,
-            procedure: program::NULL,
-            // clients take no other flavour of CB_NULL
-            credential: CallCredential::None,
-            args: Vec::new(),
-            timeout_ms: CALL_MS,
-            expects_reply: true,
-            done: Box::new(move |result| {
-                let mut table = callbacks.lock();
-                match result.map_err(operation::fault) {
-                    Ok(_) => table.heard(conn, true),
-                    Err(ConnFault::Closed) => table.unbind(conn),
-                    Err(ConnFault::Silent) => table.heard(conn, false),
-                    Err(ConnFault::Stopped) => {}
-                }
-            }),
+        let done = Box::new(move |result: Result<&[u8], CallFailure>| {
+            let mut table = callbacks.lock();
+            match result.map_err(operation::fault) {
+                Ok(_) => table.heard(conn, true),
+                Err(ConnFault::Closed) => table.unbind(conn),
+                Err(ConnFault::Silent) => table.heard(conn, false),
+                Err(ConnFault::Stopped) => {}
+            }
         });
+        let target = CallTarget::Conn(connection);
+        let _call = outbound.call(client_program::null(target, program, done));
     }
 }
 

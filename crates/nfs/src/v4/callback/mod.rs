@@ -16,6 +16,7 @@
 
 mod address;
 mod calls;
+mod client_program;
 mod counters;
 mod holder_attrs;
 mod operation;

@@ -11,8 +11,6 @@ use rpc::CallFailure;
 use state::v4::{BackAnswer, BackCall, SessionId, Stateid};
 use xdr::{Reader, Writer};
 
-/// How long a callback may take over one connection.
-pub(super) const CALL_MS: u64 = 10_000;
 /// `RCA4_TYPE_MASK_RDATA_DLG`.
 const READ_DELEGATIONS: u32 = 0;
 /// `RCA4_TYPE_MASK_WDATA_DLG`.
