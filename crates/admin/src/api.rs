@@ -160,6 +160,10 @@ pub struct Status {
     /// The cipher suites whose TLS records the kernel encrypts and decrypts; `off`; `none`, and why; or `no certificate`.
     #[serde(default)]
     pub kernel_tls: String,
+    /// Whether the kernel can hold programs of this machine back from directories, so that clients may have delegations of
+    /// them.
+    #[serde(default)]
+    pub directory_delegations: String,
     /// Its state directory.
     pub state_dir: String,
     /// How portmappers know it, for example `registered with rpcbind`.

@@ -95,7 +95,7 @@ pub const TABLES: [(&str, &[Column]); 15] = [
 pub const COUNTERS: &str = "counters";
 
 /// The lines of `bowline status`, below the version.
-pub const STATUS: [Column; 18] = [
+pub const STATUS: [Column; 19] = [
     left(
         "process",
         "Process id, the user that it runs as, and whether calls run as each client's own user",
@@ -107,6 +107,10 @@ pub const STATUS: [Column; 18] = [
     left(
         "kernel TLS",
         "Cipher suites of the TLS connections that the kernel takes over, or why it takes none: the setting ktls",
+    ),
+    left(
+        "directories",
+        "Whether clients may have delegations of directories: whether the kernel can hold programs back from them",
     ),
     left("up", "Time since the start"),
     left("listens on", "Addresses and ports that it listens on"),
@@ -442,7 +446,7 @@ pub const DELEGATIONS: [Column; 5] = [
         "The client: the address that it made itself known from, and what it calls itself",
     ),
     left("FILE", "The file on this machine, or its number in hexadecimal if its path is not known"),
-    left("KIND", "Kind of the delegation: read or write"),
+    left("KIND", "Kind of the delegation: read, write, or directory"),
     right("AGE", "Time since it was granted"),
     right("RECALLED", "Time since it was recalled; - if it was not"),
 ];

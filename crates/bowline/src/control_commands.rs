@@ -532,6 +532,7 @@ fn status_values(s: &Status) -> [String; STATUS.len()] {
         format!("{}, user {}, {rights}", s.pid, s.uid),
         s.sandbox.clone(),
         s.kernel_tls.clone(),
+        s.directory_delegations.clone(),
         admin::duration_s(s.uptime_s),
         s.listen.join(", "),
         s.portmap.clone(),

@@ -52,6 +52,8 @@ pub struct DelegationCounts {
     pub held: u64,
     /// Those of them that are for writing.
     pub writing: u64,
+    /// Those of them that are of directories.
+    pub directories: u64,
     /// Now recalled.
     pub recalled: u64,
     /// Granted.

@@ -300,7 +300,7 @@ impl Nfs {
     }
 
     /// Waits a little for the end of the delegations of a file that `recall` finds in the way.
-    fn end_those(
+    pub(crate) fn end_those(
         &self,
         file: &Object<'_>,
         fid: &Fid,
@@ -402,7 +402,8 @@ impl Nfs {
         for (client, held) in self.v4.state.largest_holders() {
             let keep = u32::try_from(held / 2).unwrap_or(u32::MAX);
             let writing = self.v4.state.any_write_delegations();
-            let operation = Operation::RecallAny { keep, writing };
+            let directories = self.v4.state.any_directory_delegations();
+            let operation = Operation::RecallAny { keep, writing, directories };
             self.v4.call_client(client, operation, Box::new(|_| ()));
         }
     }
@@ -442,7 +443,7 @@ impl Nfs {
             ClientAccess::Allowed(rule) => {
                 let given = rule.options.delegations.unwrap_or_else(|| self.settings.delegations());
                 match row.kind {
-                    DelegationKind::Read => given != Delegate::Off,
+                    DelegationKind::Read | DelegationKind::Directory => given != Delegate::Off,
                     DelegationKind::Write => given == Delegate::Write,
                 }
             }
@@ -457,6 +458,7 @@ impl Nfs {
         DelegationCounts {
             held: number(self.v4.state.delegation_count()),
             writing: number(self.v4.state.write_delegation_count()),
+            directories: number(self.v4.state.directory_delegation_count()),
             recalled: number(self.v4.state.recalled_count()),
             revoked: self.v4.state.delegations_revoked(),
             ..self.delegations.counts()

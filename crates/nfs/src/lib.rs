@@ -14,6 +14,7 @@ mod clock;
 mod delegated_attrs;
 mod delegation_progress;
 mod delegations;
+mod entry_change;
 mod file_key;
 pub mod junction;
 pub mod mount;

@@ -142,7 +142,7 @@ pub struct DelegationRow {
     pub export: String,
     /// The file on the server's machine, or its number if its path is not known.
     pub file: String,
-    /// What it is for: `read` or `write`.
+    /// What it is for: `read` or `write`; `directory` for a directory.
     pub kind: String,
     /// How long ago it was granted.
     pub age_ms: u64,

@@ -97,6 +97,7 @@ impl Control for ServerControl {
             kernel_tls: self
                 .server(Server::kernel_tls)
                 .map_or_else(|| "no certificate".to_owned(), |state| state.to_string()),
+            directory_delegations: directory_delegations().to_owned(),
             state_dir: self.config.state_dir.display().to_string(),
             portmap: self.parts.portmap.how(),
             exports: self.parts.exports.load().exports().len() as u64,
@@ -538,6 +539,15 @@ impl ServerControl {
              to mount again; move it back to its place, or stop the server before it is moved",
             self.config.state_dir.display()
         )
+    }
+}
+
+/// Whether clients may have delegations of directories.
+fn directory_delegations() -> &'static str {
+    if sys::lease::kernel_holds_directories() {
+        "the kernel can hold programs back"
+    } else {
+        "none: the kernel cannot hold programs back (F_SETDELEG, Linux 6.19)"
     }
 }
 

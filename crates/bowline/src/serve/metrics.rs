@@ -381,8 +381,9 @@ fn web_page(out: &mut Exposition, counts: &HttpCounts) {
 fn delegations(out: &mut Exposition, parts: &ServerParts) {
     let counts = parts.nfs.delegation_counts();
     for (name, help, value) in [
-        ("delegations", "Files that clients may take for unchanged.", counts.held),
+        ("delegations", "Files and directories that clients may take for unchanged.", counts.held),
         ("delegations_writing", "Of these, those that the client may write.", counts.writing),
+        ("delegations_directories", "Of these, those of directories.", counts.directories),
         ("delegations_recalled", "Of these, those that are being recalled.", counts.recalled),
     ] {
         out.family(name, Kind::Gauge, help);

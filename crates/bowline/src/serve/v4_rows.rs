@@ -117,6 +117,7 @@ const fn kind_text(kind: DelegationKind) -> &'static str {
     match kind {
         DelegationKind::Read => "read",
         DelegationKind::Write => "write",
+        DelegationKind::Directory => "directory",
     }
 }
 

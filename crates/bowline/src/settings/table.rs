@@ -287,6 +287,12 @@ settings! {
                  client take turns and the client must see a file that was replaced at that very moment. Switch it off \
                  also where programs on this machine must never wait for clients, or where another program uses \
                  leases. \
+                 Clients that ask for delegations of directories (Linux 7.2 does) get them with read and write, where \
+                 the kernel can hold programs on this machine back from a directory (Linux from 6.19 on, fcntl(2), \
+                 F_SETDELEG; `bowline status` says whether it can): they list a directory and look for names in it \
+                 without asking, until somebody else makes, removes or renames an entry, or changes the directory's \
+                 attributes. A client's own changes of entries do not end its delegation. There is none of a directory \
+                 that was changed within the last two seconds. \
                  With write, a client that opens a file for writing which nobody else has open also keeps what it writes, \
                  and its locks, to itself until somebody else wants to open, read or lock the file: \
                  the call waits until the client has returned the delegation, and so does a program on this machine \

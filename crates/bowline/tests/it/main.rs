@@ -22,6 +22,7 @@ mod containers;
 mod crash_restart;
 mod delegated_attrs;
 mod delegations;
+mod directory_delegations;
 mod do_script;
 mod explain;
 mod exportfs;

@@ -25,6 +25,7 @@ fn status_describes_a_running_server() {
         "uid",
         "sandbox",
         "kernel_tls",
+        "directory_delegations",
         "state_dir",
         "portmap",
         "exports",

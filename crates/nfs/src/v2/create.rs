@@ -18,6 +18,7 @@ pub(super) fn create(
         let (name, set) = (a.place.name.0, attr::set(&a.set));
         let denial = ShareDenial::of(nfs, call);
         nfs.on_object_v2(call, &a.place.dir, |dir| {
+            nfs.before_new_entry(dir, name)?;
             let new = match attr::special(&a.set)? {
                 None => {
                     let how = set.map(Create::Unchecked);

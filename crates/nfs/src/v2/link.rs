@@ -16,6 +16,7 @@ pub(super) fn link(
     serve(nfs, call, args, reply, |nfs, call, a: LinkArgs2<'_>| {
         nfs.on_two_objects_v2(call, (&a.file, &a.to.dir), |file, dir| {
             nfs.before_change(file, &file.fid, None)?;
+            nfs.before_new_entry(dir, a.to.name.0)?;
             verbs::link(file, (dir, a.to.name.0))?;
             Ok(NoBody)
         })

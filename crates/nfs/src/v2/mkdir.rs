@@ -18,6 +18,7 @@ pub(super) fn mkdir(
         // A directory has no size to be set, whatever the field says.
         let set = attr::set(&a.set).map(|set| SetAttr { size: None, ..set });
         nfs.on_object_v2(call, &a.place.dir, |dir| {
+            nfs.before_new_entry(dir, name)?;
             created(nfs, (dir, name), &verbs::mkdir(dir, name, set)?)
         })
     })

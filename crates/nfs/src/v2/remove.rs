@@ -18,6 +18,7 @@ pub(super) fn remove(
         let audit = AuditedCall::of(nfs, call);
         nfs.on_object_v2(call, &a.dir, |dir| {
             nfs.before_change_of_name(dir, a.name.0, None)?;
+            nfs.before_entry_change(dir)?;
             verbs::remove(dir, a.name.0, &audit)
         })?;
         Ok(NoBody)

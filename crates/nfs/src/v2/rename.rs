@@ -19,6 +19,8 @@ pub(super) fn rename(
         nfs.on_two_objects_v2(call, (&a.from.dir, &a.to.dir), |from, to| {
             nfs.before_change_of_name(from, a.from.name.0, None)?;
             nfs.before_change_of_name(to, a.to.name.0, None)?;
+            nfs.before_entry_change(from)?;
+            nfs.before_entry_change(to)?;
             verbs::rename((from, a.from.name.0), (to, a.to.name.0), &audit)?;
             Ok(NoBody)
         })

@@ -16,7 +16,11 @@ pub(super) fn rmdir(
 ) -> Result<(), Fault> {
     serve(nfs, call, args, reply, |nfs, call, a: DirOpArgs2<'_>| {
         let audit = AuditedCall::of(nfs, call);
-        nfs.on_object_v2(call, &a.dir, |dir| verbs::rmdir(dir, a.name.0, &audit))?;
+        nfs.on_object_v2(call, &a.dir, |dir| {
+            nfs.before_change_of_name(dir, a.name.0, None)?;
+            nfs.before_entry_change(dir)?;
+            verbs::rmdir(dir, a.name.0, &audit)
+        })?;
         Ok(NoBody)
     })
 }

@@ -21,6 +21,7 @@ pub(super) fn symlink(
         // The attributes are not used (RFC 1094 §2.2.14).
         let set = Ok(SetAttr::default());
         nfs.on_object_v2(call, &a.place.dir, |dir| {
+            nfs.before_new_entry(dir, a.place.name.0)?;
             verbs::symlink(dir, a.place.name.0, a.target.0, set)?;
             Ok(NoBody)
         })

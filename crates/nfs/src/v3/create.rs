@@ -23,6 +23,7 @@ pub(super) fn create(
     let (denial, name) = (ShareDenial::of(nfs, call), a.place.name.0);
     create_object(nfs, call, reply, a.place.dir.0, |dir| {
         nfs.before_create(dir, name, &how)?;
+        nfs.before_new_entry(dir, name)?;
         denial.check_create(nfs, dir, name, &how)?;
         let cuts = Nfs::create_cuts(&how);
         let made = verbs::create(dir, name, how)?;

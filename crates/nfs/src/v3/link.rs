@@ -15,6 +15,7 @@ pub(super) fn link(
     let a: LinkArgs<'_> = arguments(args)?;
     let linked = nfs.on_two_objects_v3(call, (a.file.0, a.link.dir.0), |file, dir| {
         nfs.before_change(file, &file.fid, None)?;
+        nfs.before_new_entry(dir, a.link.name.0)?;
         verbs::link(file, (dir, a.link.name.0))
     });
     let result = match linked {

@@ -14,5 +14,8 @@ pub(super) fn mkdir(
 ) -> Result<(), Fault> {
     let a: MkdirArgs<'_> = arguments(args)?;
     let set = attr::set(&a.set);
-    create_object(nfs, call, reply, a.place.dir.0, |dir| verbs::mkdir(dir, a.place.name.0, set))
+    create_object(nfs, call, reply, a.place.dir.0, |dir| {
+        nfs.before_new_entry(dir, a.place.name.0)?;
+        verbs::mkdir(dir, a.place.name.0, set)
+    })
 }

@@ -15,7 +15,10 @@ pub(super) fn mknod(
 ) -> Result<(), Fault> {
     let a: MknodArgs<'_> = arguments(args)?;
     let what = what(&a.what);
-    create_object(nfs, call, reply, a.place.dir.0, |dir| verbs::mknod(dir, a.place.name.0, what))
+    create_object(nfs, call, reply, a.place.dir.0, |dir| {
+        nfs.before_new_entry(dir, a.place.name.0)?;
+        verbs::mknod(dir, a.place.name.0, what)
+    })
 }
 
 /// What is to be made; regular files, directories and links are not made in this way.

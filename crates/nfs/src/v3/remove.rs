@@ -17,6 +17,7 @@ pub(super) fn remove(
     let audit = AuditedCall::of(nfs, call);
     let removed = nfs.on_object_v3(call, a.dir.0, |dir| {
         nfs.before_change_of_name(dir, a.name.0, None)?;
+        nfs.before_entry_change(dir)?;
         reply.put(&Res::<_, WccData>::Ok(attr::wcc(&verbs::remove(dir, a.name.0, &audit)?)));
         Ok(())
     });

@@ -18,6 +18,8 @@ pub(super) fn rename(
     let renamed = nfs.on_two_objects_v3(call, (a.from.dir.0, a.to.dir.0), |from, to| {
         nfs.before_change_of_name(from, a.from.name.0, None)?;
         nfs.before_change_of_name(to, a.to.name.0, None)?;
+        nfs.before_entry_change(from)?;
+        nfs.before_entry_change(to)?;
         verbs::rename((from, a.from.name.0), (to, a.to.name.0), &audit)
     });
     let result = match renamed {

@@ -15,7 +15,11 @@ pub(super) fn rmdir(
 ) -> Result<(), Fault> {
     let a: DirOpArgs3<'_> = arguments(args)?;
     let audit = AuditedCall::of(nfs, call);
-    let done = nfs.on_object_v3(call, a.dir.0, |dir| verbs::rmdir(dir, a.name.0, &audit));
+    let done = nfs.on_object_v3(call, a.dir.0, |dir| {
+        nfs.before_change_of_name(dir, a.name.0, None)?;
+        nfs.before_entry_change(dir)?;
+        verbs::rmdir(dir, a.name.0, &audit)
+    });
     let result = match done {
         Ok(change) => Res::Ok(attr::wcc(&change)),
         Err(failed) => failed.wcc(),

@@ -14,5 +14,8 @@ pub(super) fn symlink(
 ) -> Result<(), Fault> {
     let a: SymlinkArgs<'_> = arguments(args)?;
     let (name, set) = (a.place.name.0, attr::set(&a.set));
-    create_object(nfs, call, reply, a.place.dir.0, |dir| verbs::symlink(dir, name, a.target.0, set))
+    create_object(nfs, call, reply, a.place.dir.0, |dir| {
+        nfs.before_new_entry(dir, name)?;
+        verbs::symlink(dir, name, a.target.0, set)
+    })
 }

@@ -51,6 +51,7 @@ impl CopyStateid {
                     DelegationKind::Read if self.access != ShareBits::READ => {
                         Err(StateidError::OpenMode)
                     }
+                    DelegationKind::Directory => Err(StateidError::Bad),
                     DelegationKind::Read | DelegationKind::Write => Ok(()),
                 }
             }

@@ -26,6 +26,7 @@ pub(super) fn create<'f>(
     let acls = acl::of_new(dir, wanted.acl(), file_type(&what))?;
     let set = wanted.set;
     let name = name.0;
+    let mut entry = frame.nfs.begin_new_entry(dir, name, frame.client_id())?;
     let special = |kind| verbs::mknod(dir, name, Ok((kind, set)));
     let made = match what {
         CreateType4::Dir => verbs::mkdir(dir, name, Ok(set)),
@@ -36,6 +37,8 @@ pub(super) fn create<'f>(
         CreateType4::Sock => special(NodeKind::Socket),
         CreateType4::Other(_) => return Err(Nfsstat4::BadType.into()),
     }?;
+    let info = entry.made(&made.dir, change_info(&made.dir));
+    drop(entry);
     frame.changed = true;
     // somebody else may have removed it already
     let node = made.node.ok_or(Nfsstat4::Delay)?;
@@ -44,7 +47,7 @@ pub(super) fn create<'f>(
     if acls.is_none() {
         frame.fetched = Some(node.attr);
     }
-    reply.put(&change_info(&made.dir));
+    reply.put(&info);
     reply.put(&wanted.mask());
     Ok(())
 }

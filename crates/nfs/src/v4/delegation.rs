@@ -145,7 +145,7 @@ pub(super) fn put(outcome: &Outcome, reply: &mut Writer) {
         Err(NotGranted { want, why }) => return put_why(*want, *why, reply),
     };
     reply.u32(match (granted.kind, granted.keeps_times) {
-        (DelegationKind::Read, _) => READ,
+        (DelegationKind::Read | DelegationKind::Directory, _) => READ,
         (DelegationKind::Write, false) => WRITE,
         (DelegationKind::Write, true) => WRITE_ATTRS,
     });
@@ -225,6 +225,7 @@ fn grant(
     let is_given = match kind {
         DelegationKind::Read => given != Delegate::Off,
         DelegationKind::Write => given == Delegate::Write,
+        DelegationKind::Directory => false,
     };
     if !is_given || !has_callbacks(frame) {
         return Err(NotDelegated::Resource);
@@ -239,7 +240,7 @@ fn grant(
         false => None,
     };
     let attr = match kind {
-        DelegationKind::Read => None,
+        DelegationKind::Read | DelegationKind::Directory => None,
         DelegationKind::Write => Some(verbs::getattr(object).map_err(|_| NotDelegated::Resource)?),
     };
     let handle = object.seal(&object.fid);
@@ -304,24 +305,29 @@ fn granted_attrs(attr: &Attr, keeps_times: bool) -> GrantedAttrs {
 }
 
 /// Holds local programs back from a file, and keeps it: its client opens and reads it without asking, and returns the
-/// delegation by its filehandle, also if a local program has removed the last name.
-fn hold_back(
+/// delegation by its filehandle, also if a local program has removed the last name. A directory is not kept.
+pub(super) fn hold_back(
     frame: &Frame<'_>,
     object: &Object<'_>,
     (kind, key): (DelegationKind, FileKey),
     disturbed: &Arc<AtomicBool>,
 ) -> Result<Box<dyn Any + Send + Sync>, NotDelegated> {
     let leases = object.backend().leases().ok_or(NotDelegated::Resource)?;
-    let file = match object.backend().keep(&object.cx(), &object.fid) {
-        Ok(file) => Some(file),
-        Err(Status::NotSupp) => None,
-        Err(_) => return Err(NotDelegated::Resource),
+    let file = if kind == DelegationKind::Directory {
+        None
+    } else {
+        match object.backend().keep(&object.cx(), &object.fid) {
+            Ok(file) => Some(file),
+            Err(Status::NotSupp) => None,
+            Err(_) => return Err(NotDelegated::Resource),
+        }
     };
     let disturbed = Arc::clone(disturbed);
     let called = frame.nfs.delegations.disturbed(key, move || disturbed.store(true, SeqCst));
     let lease = match kind {
         DelegationKind::Read => leases.hold_back_writers(&object.cx(), &object.fid, called),
         DelegationKind::Write => leases.hold_back_everybody(&object.cx(), &object.fid, called),
+        DelegationKind::Directory => leases.hold_back_changes(&object.cx(), &object.fid, called),
     };
     match lease {
         Ok(Some(lease)) => Ok(Box::new((lease, file))),

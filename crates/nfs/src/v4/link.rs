@@ -22,8 +22,10 @@ pub(super) fn link<'f>(
         return Err(Nfsstat4::IsDir.into());
     }
     frame.nfs.before_change(file, &file.fid, frame.client_id())?;
+    let mut entry = frame.nfs.begin_new_entry(dir, name.0, frame.client_id())?;
     let linked = verbs::link(file, (dir, name.0))?;
-    reply.put(&change_info(&linked.dir));
+    reply.put(&entry.made(&linked.dir, change_info(&linked.dir)));
+    drop(entry);
     frame.changed = true;
     Ok(())
 }

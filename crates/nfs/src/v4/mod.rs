@@ -27,6 +27,7 @@ mod exchange_id;
 mod filehandles;
 mod frame;
 mod fs_locations;
+mod get_dir_delegation;
 mod getattr;
 mod link;
 mod lock;

@@ -22,7 +22,7 @@ use proto::nfs4::{
 use state::v4::{OpenError, OpenRequest, Opened, Stateid};
 use state::{ShareBits, ShareMode};
 use std::any::Any;
-use vfs::{Attr, Kept, Name, OpenAccess, Right, SetAttr, Status, Want};
+use vfs::{Attr, Kept, Name, OpenAccess, Right, SetAttr, Status, Time, Want};
 use xdr::{Reader, Writer};
 
 /// `OPEN4_RESULT_LOCKTYPE_POSIX`: an owner's locks split and merge.
@@ -42,6 +42,8 @@ pub(super) struct OpenedFile {
     pub opened: Opened,
     /// The directory around it.
     pub dir: ChangeInfo4,
+    /// Its ctime since the file was made in it, if it was.
+    pub dir_ctime: Option<Time>,
     /// The attributes that were set.
     pub set: Bitmap4,
     /// The file's attributes, if they were fetched and not changed since.
@@ -52,7 +54,7 @@ impl OpenedFile {
     /// A file that was opened by its handle: of the directory around it nothing is said.
     pub const fn by_handle((opened, attr): (Opened, Option<Attr>)) -> Self {
         let dir = ChangeInfo4 { atomic: false, before: 0, after: 0 };
-        Self { opened, dir, set: Bitmap4::NONE, attr }
+        Self { opened, dir, dir_ctime: None, set: Bitmap4::NONE, attr }
     }
 }
 
@@ -217,7 +219,7 @@ fn open_found<'f>(
     let kept = kept.map(|kept| (kept, node.attr));
     let (opened, attr) = reserve_found(frame, &file, owner, mode, kept)?;
     frame.move_to(node.fid);
-    Ok(OpenedFile { opened, dir: unchanged(&around), set: Bitmap4::NONE, attr })
+    Ok(OpenedFile { opened, dir: unchanged(&around), dir_ctime: None, set: Bitmap4::NONE, attr })
 }
 
 /// Finds the file of a name and keeps it in one step, where that can be done. No name of the pseudo file system is opened so.

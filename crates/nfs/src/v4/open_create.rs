@@ -41,6 +41,20 @@ pub(super) fn open_or_create<'f>(
     mode: ShareMode,
     how: Createhow4<'_>,
 ) -> Result<OpenedFile, Failed> {
+    let mut entry = frame.nfs.begin_new_entry(dir, name, frame.client_id())?;
+    let mut opened = create_as_asked(frame, dir, name, owner, mode, how)?;
+    opened.dir = entry.end(opened.dir_ctime, opened.dir);
+    Ok(opened)
+}
+
+fn create_as_asked<'f>(
+    frame: &mut Frame<'f>,
+    dir: &Object<'f>,
+    name: &[u8],
+    owner: &[u8],
+    mode: ShareMode,
+    how: Createhow4<'_>,
+) -> Result<OpenedFile, Failed> {
     match how {
         Createhow4::Guarded(attrs) => {
             let wanted = settable_attrs::parse(frame, &attrs)?.of_new(dir)?;
@@ -158,7 +172,7 @@ fn open_there<'f>(
         attr = None;
     }
     frame.move_to(file.fid);
-    Ok(OpenedFile { opened, dir: unchanged(dir), set, attr })
+    Ok(OpenedFile { opened, dir: unchanged(dir), dir_ctime: None, set, attr })
 }
 
 /// Refuses to cut a file that somebody denies writing, also by an open that is only for reading.
@@ -233,5 +247,6 @@ fn open_made<'f>(
     let opened = reserve_kept(frame, &file, (owner, mode), kept, None)?;
     frame.move_to(node.fid);
     let attr = acls.is_none().then_some(node.attr);
-    Ok(OpenedFile { opened, dir: change_info(&made.dir), set, attr })
+    let dir_ctime = made.dir.after.map(|attr| attr.ctime);
+    Ok(OpenedFile { opened, dir: change_info(&made.dir), dir_ctime, set, attr })
 }

@@ -3,9 +3,9 @@
 use super::frame::Frame;
 use super::status::Failed;
 use super::{
-    access, close, commit, copy, create, delegation, exchange_id, filehandles, getattr, link, lock,
-    lookup, minor0, offload, open, read, read_plus, readdir, readlink, remove, rename, secinfo,
-    sequence, session_ops, setattr, space, stateids, verify, write, xattrs,
+    access, close, commit, copy, create, delegation, exchange_id, filehandles, get_dir_delegation,
+    getattr, link, lock, lookup, minor0, offload, open, read, read_plus, readdir, readlink, remove,
+    rename, secinfo, sequence, session_ops, setattr, space, stateids, verify, write, xattrs,
 };
 use proto::nfs4::{op, op_info};
 use xdr::{Reader, Writer};
@@ -56,7 +56,7 @@ const BITMAP: u32 = 16;
 pub(super) const DENIED: u32 = 20 + 8 + 4 + 1024;
 
 /// The operations that are served, rising.
-static ROWS: [OpRow; 54] = [
+static ROWS: [OpRow; 55] = [
     inside(op::ACCESS, 8, access::access),
     inside(op::CLOSE, STATEID, close::close),
     inside(op::COMMIT, 8, commit::commit),
@@ -113,6 +113,11 @@ static ROWS: [OpRow; 54] = [
         run: session_ops::destroy_session,
     },
     inside(op::FREE_STATEID, 0, stateids::free_stateid),
+    inside(
+        op::GET_DIR_DELEGATION,
+        get_dir_delegation::RESULT_BYTES,
+        get_dir_delegation::get_dir_delegation,
+    ),
     inside(op::SECINFO_NO_NAME, 12, secinfo::secinfo_no_name),
     OpRow { number: op::SEQUENCE, position: Position::First, most: 36, run: sequence::sequence },
     inside(op::TEST_STATEID, 4, stateids::test_stateid),

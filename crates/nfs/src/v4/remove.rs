@@ -19,12 +19,15 @@ pub(super) fn remove<'f>(
     let dir = frame.object()?;
     name::check(name.0, frame.object()?)?;
     frame.nfs.before_change_of_name(dir, name.0, frame.client_id())?;
+    let mut entry = frame.nfs.begin_entry_change(dir, frame.client_id())?;
     let audit = AuditedCall::of_caller(frame.nfs, frame.caller);
     let removed = match verbs::remove(dir, name.0, &audit) {
         Err(Status::IsDir) => verbs::rmdir(dir, name.0, &audit),
         removed => removed,
     };
-    reply.put(&change_info(&removed?));
+    let removed = removed?;
+    reply.put(&entry.made(&removed, change_info(&removed)));
+    drop(entry);
     frame.changed = true;
     Ok(())
 }

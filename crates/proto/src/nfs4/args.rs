@@ -1,8 +1,8 @@
 //! Arguments of the operations on files (RFC 8881 §18), but for OPEN.
 
 use super::{
-    Bitmap4, Component4, DATA_MAX, Fattr4, Fh, FileType4, Linktext4, STATEIDS_MAX, Specdata4,
-    Stateid4, Verifier4,
+    Bitmap4, Component4, DATA_MAX, Fattr4, Fh, FileType4, Linktext4, Nfstime4, STATEIDS_MAX,
+    Specdata4, Stateid4, Verifier4,
 };
 use crate::layout::Bytes;
 use xdr::{Decode, Encode, Error, Reader, Writer};
@@ -39,6 +39,24 @@ one! {
     SecinfoNoNameArgs { style: u32 }
     /// `FREE_STATEID4args`.
     FreeStateidArgs { stateid: Stateid4 }
+}
+
+crate::layout::fields! {
+    /// `GET_DIR_DELEGATION4args`.
+    GetDirDelegationArgs {
+        /// Whether the server is to signal when there is one.
+        signal: bool,
+        /// Of which changes the client wants to be notified.
+        notifications: Bitmap4,
+        /// How late it may be told of attributes of entries.
+        child_delay: Nfstime4,
+        /// How late it may be told of attributes of the directory.
+        dir_delay: Nfstime4,
+        /// Of which attributes of entries.
+        child_attributes: Bitmap4,
+        /// Of which attributes of the directory.
+        dir_attributes: Bitmap4,
+    }
 }
 
 crate::layout::fields! {

@@ -22,10 +22,10 @@ mod values;
 
 pub use acl::{ACES_MAX, AclValue, Nfsace4, acetype};
 pub use args::{
-    AccessArgs, CloseArgs, CommitArgs, CreateArgs, CreateType4, FreeStateidArgs, GetattrArgs,
-    LinkArgs, LookupArgs, OpenDowngradeArgs, PutfhArgs, ReadArgs, ReaddirArgs, RemoveArgs,
-    RenameArgs, SecinfoArgs, SecinfoNoNameArgs, SetattrArgs, StableHow4, TestStateidArgs,
-    WriteArgs, WriteHead,
+    AccessArgs, CloseArgs, CommitArgs, CreateArgs, CreateType4, FreeStateidArgs,
+    GetDirDelegationArgs, GetattrArgs, LinkArgs, LookupArgs, OpenDowngradeArgs, PutfhArgs,
+    ReadArgs, ReaddirArgs, RemoveArgs, RenameArgs, SecinfoArgs, SecinfoNoNameArgs, SetattrArgs,
+    StableHow4, TestStateidArgs, WriteArgs, WriteHead,
 };
 pub use attrs::{ATTRS, AttrInfo, LINUX_CACHE_CONSISTENCY, LINUX_GETATTR, attr};
 pub use bitmap::Bitmap4;

@@ -312,9 +312,18 @@ impl Client {
     }
 
     /// Adds a delegation.
-    pub fn add_delegation(&self, other: [u8; 12], most: usize) -> Result<(), NotAdded> {
+    pub fn add_delegation(
+        &self,
+        other: [u8; 12],
+        is_reclaimable: bool,
+        most: usize,
+    ) -> Result<(), NotAdded> {
         let mut opens = acquire(&self.opens);
-        opens.check_room(opens.delegations.len(), most)?;
+        match opens.check_room(opens.delegations.len(), most) {
+            // a client is recorded for what it may reclaim after a restart
+            Err(NotAdded::NotRecorded) if !is_reclaimable => {}
+            room => room?,
+        }
         opens.delegations.insert(other);
         opens.added = opens.added.wrapping_add(1);
         Ok(())

@@ -7,11 +7,15 @@
 //! is recalled; one that is not returned within [`V4State::recall_ms`] is revoked, which its client finds out by its
 //! stateid.
 //!
+//! A client with a delegation of a directory need not ask whether its entries or attributes have changed. The client itself
+//! may change entries, if the caller sees to it that its guard lets that pass ([`V4State::recall_for_entry_change`]); all
+//! other changes have it recalled.
+//!
 //! Access without an open of version 4 by local programs, and changes by versions 2 and 3, are prevented by the guard that
 //! the caller passes with the first delegation of a file: a lease of the kernel. When it is broken,
 //! [`V4State::recall_file`] is called.
 //!
-//! Invariant: a file has one write delegation, or any number of read delegations.
+//! Invariant: a file has one write delegation, or any number of read delegations; a directory has any number of its kind.
 //!
 //! All delegations end in [`V4State::end_delegation`].
 
@@ -164,6 +168,17 @@ impl V4State {
         self.delegations.writing.load(Relaxed) != 0
     }
 
+    /// Whether there is any of a directory. Costs one load.
+    #[inline]
+    pub fn any_directory_delegations(&self) -> bool {
+        self.delegations.of_directories.load(Relaxed) != 0
+    }
+
+    /// How many delegations of directories there are.
+    pub fn directory_delegation_count(&self) -> usize {
+        self.delegations.of_directories.load(Relaxed)
+    }
+
     /// How many delegations for writing there are.
     pub fn write_delegation_count(&self) -> usize {
         let all = self.delegations.writing.load(Relaxed);
@@ -284,13 +299,15 @@ impl V4State {
         // found by its stateid before it is the client's: ending the client ends it
         self.entries.pin().insert(key_of(&new.other), Entry::Delegation(Arc::clone(&new)));
         let most = self.limits.delegations_per_client;
-        if client.add_delegation(new.other, most).is_err() {
+        // those of directories are not reclaimed
+        let is_reclaimable = request.kind != DelegationKind::Directory;
+        if client.add_delegation(new.other, is_reclaimable, most).is_err() {
             self.entries.pin().remove(&key_of(&new.other));
             return Err(NotDelegated::Resource);
         }
         self.delegations.count.fetch_add(1, Relaxed);
-        if request.kind == DelegationKind::Write {
-            self.delegations.writing.fetch_add(1, Relaxed);
+        if let Some(count) = self.delegations.count_of(request.kind) {
+            count.fetch_add(1, Relaxed);
         }
         Ok(new)
     }
@@ -364,9 +381,9 @@ impl V4State {
         self.recall_for_read(now, file, except)
     }
 
-    /// What delegations are in the way of whoever wants to change a file, of other clients than `except`. They are
-    /// recalled; those that were not returned in time are revoked. None is given until the change has had time to take
-    /// place.
+    /// What delegations are in the way of whoever wants to change a file, of other clients than `except`, or a directory, of
+    /// all clients. They are recalled; those that were not returned in time are revoked. None is given until the change has
+    /// had time to take place.
     pub fn recall_for_change(
         &self,
         now: Now,
@@ -377,7 +394,31 @@ impl V4State {
             return DelegationConflict::Nothing;
         }
         self.delegations.note_change(now, file);
-        self.recall_from(now, file, |delegation| Some(delegation.client.id) != except)
+        self.recall_from(now, file, |delegation| {
+            delegation.kind == DelegationKind::Directory || Some(delegation.client.id) != except
+        })
+    }
+
+    /// The same for a change of a directory's entries, which the delegation of the client that makes it survives.
+    pub fn recall_for_entry_change(
+        &self,
+        now: Now,
+        directory: &FileKey,
+        client: Option<u64>,
+    ) -> DelegationConflict {
+        if !self.any_directory_delegations() {
+            return DelegationConflict::Nothing;
+        }
+        self.delegations.note_change(now, directory);
+        self.recall_from(now, directory, |delegation| {
+            Some(delegation.client.id) != client || delegation.recalled_for_ms(now).is_some()
+        })
+    }
+
+    /// Whether a directory has any delegation.
+    pub fn is_delegated(&self, directory: &FileKey) -> bool {
+        let shard = self.delegations.shard(directory);
+        shard.is_some_and(|shard| acquire(shard).contains_key(directory))
     }
 
     /// The same for whoever opens a file, or reserves it by SHARE: a read delegation is in the way of an open for writing, and of
@@ -409,7 +450,7 @@ impl V4State {
         }
         self.delegations.note_change(now, file);
         self.recall_from(now, file, |delegation| {
-            delegation.kind == DelegationKind::Read || Some(delegation.client.id) != client
+            delegation.kind != DelegationKind::Write || Some(delegation.client.id) != client
         })
     }
 
@@ -555,8 +596,8 @@ impl V4State {
         let guard = self.delegations.remove(delegation);
         self.entries.pin().remove(&key_of(&delegation.other));
         self.delegations.count.fetch_sub(1, Relaxed);
-        if delegation.kind == DelegationKind::Write {
-            self.delegations.writing.fetch_sub(1, Relaxed);
+        if let Some(count) = self.delegations.count_of(delegation.kind) {
+            count.fetch_sub(1, Relaxed);
         }
         drop(guard);
         true
@@ -619,6 +660,8 @@ fn check_opens(
                 || may_deny && opens.iter().filter(is_others).any(denies)
         }
         DelegationKind::Write => opens.iter().any(|open| is_others(&open)),
+        // directories are not opened
+        DelegationKind::Directory => false,
     };
     if against { Err(NotDelegated::Contention) } else { Ok(()) }
 }

@@ -24,7 +24,8 @@ const REST_PLACES: usize = 8192;
 const CONTENDED_MS: u64 = 30_000;
 /// Places in which changes without an open are counted: two files may share one.
 const CHANGE_PLACES: usize = 1024;
-/// How long there is no read delegation of a file after somebody was allowed to change it: that takes place meanwhile.
+/// How long there is no read delegation of a file, and none of a directory, after somebody was allowed to change it: that takes
+/// place meanwhile.
 const CHANGED_MS: u64 = 1000;
 /// No time.
 const NEVER: u64 = u64::MAX;
@@ -36,6 +37,8 @@ pub enum DelegationKind {
     Read,
     /// Nobody else reads or changes it: the server does not know what the client has written.
     Write,
+    /// Nobody changes the entries or attributes of a directory (RFC 8881 §10.9).
+    Directory,
 }
 
 /// A delegation that a client is to get.
@@ -219,6 +222,8 @@ pub(super) struct Delegations {
     pub writing: AtomicUsize,
     /// How many for writing are about to be given.
     pub pending: AtomicUsize,
+    /// How many of them are of directories.
+    pub of_directories: AtomicUsize,
     /// How many of them are recalled; changed with the lock of their shard held.
     pub recalled: AtomicUsize,
     /// How many were revoked since the start.
@@ -263,6 +268,7 @@ impl Default for Delegations {
             count: AtomicUsize::new(0),
             writing: AtomicUsize::new(0),
             pending: AtomicUsize::new(0),
+            of_directories: AtomicUsize::new(0),
             recalled: AtomicUsize::new(0),
             revoked: AtomicU64::new(0),
             contended_until_ms: (0..REST_PLACES).map(|_| AtomicU64::new(0)).collect(),
@@ -273,6 +279,15 @@ impl Default for Delegations {
 }
 
 impl Delegations {
+    /// The counter of those of a kind, besides that of all.
+    pub fn count_of(&self, kind: DelegationKind) -> Option<&AtomicUsize> {
+        match kind {
+            DelegationKind::Read => None,
+            DelegationKind::Write => Some(&self.writing),
+            DelegationKind::Directory => Some(&self.of_directories),
+        }
+    }
+
     fn place(&self, file: &FileKey) -> usize {
         usize::try_from(self.hash.hash_one(file)).unwrap_or(0)
     }
@@ -329,7 +344,7 @@ impl Delegations {
         let rests =
             |places: &[AtomicU64]| places.get(at).is_some_and(|until| now.0 < until.load(Relaxed));
         rests(&self.contended_until_ms)
-            || kind == DelegationKind::Read && rests(&self.changed_until_ms)
+            || kind != DelegationKind::Write && rests(&self.changed_until_ms)
     }
 
     /// Takes a delegation out of the table; the guard, if it was the file's last. Dropping that must not wait.

@@ -128,6 +128,71 @@ fn session(state: &V4State, name: &[u8]) -> SessionId {
     state.create_session(Now(0), &want).unwrap().session
 }
 
+/// Clients 0 and 1 have delegations of directory 1.
+fn two_of_a_directory(world: &World) -> [Stateid; 2] {
+    [0, 1].map(|client| world.delegate_for(DelegationKind::Directory, client, 1, 0).unwrap())
+}
+
+#[test]
+fn a_directory_is_delegated_to_many_under_one_guard_and_once_to_each() {
+    let world = World::new(3);
+    let held = two_of_a_directory(&world);
+    assert_eq!((world.guards(), world.state.directory_delegation_count()), (1, 2));
+    assert!(world.state.any_directory_delegations() && !world.state.any_write_delegations());
+    let again = world.delegate_for(DelegationKind::Directory, 0, 1, 0);
+    assert_eq!(again, Err(NotDelegated::Resource));
+    for (client, stateid) in held.into_iter().enumerate() {
+        world.check(client, 1, stateid).unwrap();
+        assert_eq!(world.give_back(client, 1, stateid), Ok(None));
+    }
+    assert_eq!((world.guards(), world.state.any_directory_delegations()), (0, false));
+}
+
+#[test]
+fn a_change_of_entries_leaves_its_own_client_the_delegation_and_any_other_change_does_not() {
+    let world = World::new(2);
+    let held = two_of_a_directory(&world);
+    let own = Some(world.client_id(0));
+    let directory = file(1);
+    let DelegationConflict::Recalled(recalls) =
+        world.state.recall_for_entry_change(Now(10), &directory, own)
+    else {
+        panic!("the other client has it")
+    };
+    assert_eq!(recalls.iter().map(|recall| recall.stateid()).collect::<Vec<_>>(), [held[1]]);
+    // none is given meanwhile
+    let other = world.delegate_for(DelegationKind::Directory, 1, 1, 10);
+    assert_eq!(other, Err(NotDelegated::Contention));
+    world.give_back(1, 1, held[1]).unwrap();
+    let again = world.state.recall_for_entry_change(Now(20), &directory, own);
+    assert_eq!(again, DelegationConflict::Nothing);
+    assert!(world.state.is_delegated(&directory));
+    // attributes, or a local program
+    for client in [own, None] {
+        let conflict = world.state.recall_for_change(Now(30), &directory, client);
+        assert!(matches!(conflict, DelegationConflict::Recalled(_)), "{conflict:?}");
+    }
+    // and one that is recalled is in the way of its own client as well
+    let conflict = world.state.recall_for_entry_change(Now(40), &directory, own);
+    assert!(matches!(conflict, DelegationConflict::Recalled(_)), "{conflict:?}");
+    assert_eq!(
+        world.state.recall_for_entry_change(Now(50), &file(2), None),
+        DelegationConflict::Nothing
+    );
+}
+
+#[test]
+fn a_directory_that_is_not_returned_in_time_is_taken() {
+    let world = World::new(2);
+    let held = two_of_a_directory(&world);
+    world.state.recall_file(Now(0), &file(1));
+    (0..2).for_each(|client| world.renew(client, RECALL));
+    world.state.sweep_delegations(Now(RECALL));
+    assert_eq!((world.guards(), world.state.delegations_revoked()), (0, 2));
+    assert_eq!(world.check(0, 1, held[0]), Err(StateidError::DelegationRevoked));
+    world.delegate_for(DelegationKind::Directory, 1, 1, RECALL).unwrap();
+}
+
 #[test]
 fn readers_share_and_a_writer_recalls_all_of_them_once() {
     let world = World::new(3);

@@ -15,6 +15,8 @@ use xdr::{Reader, Writer};
 const READ_DELEGATIONS: u32 = 0;
 /// `RCA4_TYPE_MASK_WDATA_DLG`.
 const WRITE_DELEGATIONS: u32 = 1;
+/// `RCA4_TYPE_MASK_DIR_DLG`.
+const DIRECTORY_DELEGATIONS: u32 = 2;
 
 /// The operation of a callback, which follows CB_SEQUENCE.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,6 +50,8 @@ pub enum Operation {
         keep: u32,
         /// Whether some of them are for writing.
         writing: bool,
+        /// Whether some of them are of directories.
+        directories: bool,
     },
     /// A copy has ended (RFC 7862 §16.1).
     Offload {
@@ -94,12 +98,15 @@ impl Operation {
                 let attributes = holder_attrs::asked(*keeps_times);
                 w.put(&CbGetattrArgs { fh: Bytes(handle), attributes });
             }
-            Self::RecallAny { keep, writing } => {
-                let kinds: &[u32] = match writing {
-                    false => &[READ_DELEGATIONS],
-                    true => &[READ_DELEGATIONS, WRITE_DELEGATIONS],
+            Self::RecallAny { keep, writing, directories } => {
+                let of = |is_meant, kind| match is_meant {
+                    true => Bitmap4::of(&[kind]),
+                    false => Bitmap4::NONE,
                 };
-                w.put(&CbRecallAnyArgs { keep: *keep, kinds: Bitmap4::of(kinds) });
+                let kinds = of(true, READ_DELEGATIONS)
+                    .or(&of(*writing, WRITE_DELEGATIONS))
+                    .or(&of(*directories, DIRECTORY_DELEGATIONS));
+                w.put(&CbRecallAnyArgs { keep: *keep, kinds });
             }
             Self::Offload { stateid, handle, info } => w.put(&CbOffloadArgs {
                 fh: Bytes(handle),
