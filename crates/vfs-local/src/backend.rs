@@ -9,7 +9,8 @@ use vfs::acl::Acls;
 use vfs::{
     AccessMask, Attr, Backend, Change, Component, Create, Created, Cx, DirEntry, Fid, Found, Kept,
     Leases, Limits, ListArgs, Listing, Locks, Name, NodeKind, OpenAccess, Quotas, ReadDone,
-    ReadRange, Result, SetAttr, Space, Stability, StatFs, Time, Verifier, Want, WriteDone, Xattrs,
+    ReadRange, Result, SetAttr, Space, Stability, StatFs, Status, Time, Unlinked, Verifier, Want,
+    WriteDone, Xattrs,
 };
 
 impl Backend for LocalFs {
@@ -116,7 +117,14 @@ impl Backend for LocalFs {
         Some(self)
     }
 
+    fn unlinked(&self) -> Option<&dyn Unlinked> {
+        Some(self)
+    }
+
     fn lookup(&self, cx: &Cx<'_>, dir: &Fid, name: Component<'_>) -> Result<Found> {
+        if let Component::Name(name) = name {
+            self.check_old_name(cx, dir, name.bytes())?;
+        }
         ops::lookup::lookup(self, cx, dir, name)
     }
 
@@ -170,6 +178,7 @@ impl Backend for LocalFs {
     }
 
     fn create(&self, cx: &Cx<'_>, dir: &Fid, name: Name<'_>, how: Create) -> Result<Created> {
+        self.check_new_name(cx, dir, name.bytes())?;
         ops::create::create(self, cx, dir, name, how)
     }
 
@@ -180,10 +189,12 @@ impl Backend for LocalFs {
         name: Name<'_>,
         how: Create,
     ) -> Result<(Created, Option<Kept>)> {
+        self.check_new_name(cx, dir, name.bytes())?;
         ops::open::create_open(self, cx, dir, name, how)
     }
 
     fn mkdir(&self, cx: &Cx<'_>, dir: &Fid, name: Name<'_>, set: &SetAttr) -> Result<Created> {
+        self.check_new_name(cx, dir, name.bytes())?;
         ops::mkdir::mkdir(self, cx, dir, name, set)
     }
 
@@ -195,6 +206,7 @@ impl Backend for LocalFs {
         target: &[u8],
         set: &SetAttr,
     ) -> Result<Created> {
+        self.check_new_name(cx, dir, name.bytes())?;
         ops::symlink::symlink(self, cx, dir, name, target, set)
     }
 
@@ -206,14 +218,17 @@ impl Backend for LocalFs {
         kind: NodeKind,
         set: &SetAttr,
     ) -> Result<Created> {
+        self.check_new_name(cx, dir, name.bytes())?;
         ops::mknod::mknod(self, cx, dir, name, kind, set)
     }
 
     fn remove(&self, cx: &Cx<'_>, dir: &Fid, name: Name<'_>) -> Result<Change> {
+        self.check_old_name(cx, dir, name.bytes())?;
         ops::remove::remove(self, cx, dir, name)
     }
 
     fn rmdir(&self, cx: &Cx<'_>, dir: &Fid, name: Name<'_>) -> Result<Change> {
+        self.check_old_name(cx, dir, name.bytes())?;
         ops::remove::rmdir(self, cx, dir, name)
     }
 
@@ -223,10 +238,13 @@ impl Backend for LocalFs {
         from: (&Fid, Name<'_>),
         to: (&Fid, Name<'_>),
     ) -> Result<(Change, Change)> {
+        self.check_old_name(cx, from.0, from.1.bytes())?;
+        self.check_new_name(cx, to.0, to.1.bytes())?;
         ops::rename::rename(self, cx, from, to)
     }
 
     fn link(&self, cx: &Cx<'_>, fid: &Fid, dir: &Fid, name: Name<'_>) -> Result<(Attr, Change)> {
+        self.check_new_name(cx, dir, name.bytes())?;
         ops::link::link(self, cx, fid, dir, name)
     }
 
@@ -237,6 +255,14 @@ impl Backend for LocalFs {
         args: ListArgs,
         sink: &mut dyn FnMut(&DirEntry<'_>) -> ControlFlow<()>,
     ) -> Result<Listing> {
-        ops::readdir::readdir(self, cx, dir, args, sink)
+        if self.files.unlinked.has_dirs() {
+            return self.readdir_hiding(cx, dir, args, sink);
+        }
+        let listing = ops::readdir::readdir(self, cx, dir, args, sink);
+        // the directory of the server's own was made meanwhile, and may have been listed
+        if self.files.unlinked.has_dirs() {
+            return Err(Status::Jukebox);
+        }
+        listing
     }
 }

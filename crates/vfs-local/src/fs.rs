@@ -10,6 +10,7 @@ use crate::mount_state::MountState;
 use crate::naming::fid::fid_of;
 use crate::naming::inode_table::InodeTable;
 use crate::naming::resolver::FidResolver;
+use crate::naming::unlinked_dir::UnlinkedDir;
 use crate::write_verifier::WriteVerifier;
 use std::fs::DirBuilder;
 use std::hash::{BuildHasher, RandomState};
@@ -17,8 +18,8 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use sys::open::How;
 use vfs::{ChangeKind, Fid, Limits, Status};
@@ -99,6 +100,10 @@ pub struct LocalFs {
     pub(crate) warm_backend: u32,
     /// The queue that closes its descriptors.
     pub(crate) closing: Arc<CloseQueue>,
+    /// The directory of open files that have lost their last name, once it was wanted or found; `None` if there can be none.
+    pub(crate) unlinked: OnceLock<Option<Arc<UnlinkedDir>>>,
+    /// There may be files in it that an earlier run of the server has left.
+    pub(crate) left_over: AtomicBool,
 }
 
 /// How long a removed backend waits until its descriptors are closed.
@@ -150,7 +155,8 @@ impl LocalFs {
         let clone_block = clones.then_some(block);
         let change_source =
             if ctime_is_fine { ChangeSource::Ctime } else { ChangeSource::CountedCtime };
-        Ok(Self {
+        files.unlinked.add_backend(backend, (root_stat.dev, root_stat.ino), &closing);
+        let local = Self {
             path: root.to_owned(),
             root: dir,
             root_fid,
@@ -167,7 +173,11 @@ impl LocalFs {
             medium,
             change_source,
             limits: Limits { change_kind: change_source.kind(), clone_block, ..limits },
-        })
+            unlinked: OnceLock::new(),
+            left_over: AtomicBool::new(false),
+        };
+        local.find_unlinked_dir();
+        Ok(local)
     }
 
     /// How objects are named.
@@ -254,6 +264,7 @@ impl Drop for LocalFs {
     /// Releases the file system, so that it can be unmounted.
     fn drop(&mut self) {
         self.files.remove_backend(self.backend);
+        self.files.remove_place(self.backend);
         self.closing.wait(CLOSE_PATIENCE);
     }
 }

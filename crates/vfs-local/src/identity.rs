@@ -45,6 +45,11 @@ impl FsIdentity {
         self.switches
     }
 
+    /// The server's own user.
+    pub const fn own_uid(&self) -> u32 {
+        self.own.uid
+    }
+
     /// The user that a caller acts as.
     pub fn cred<'a>(&'a self, caller: &Cred<'a>) -> Cred<'a> {
         if self.switches {

@@ -31,6 +31,7 @@ mod write_verifier;
 
 pub use cache::attr_cache::AttrCacheCounts;
 pub use cache::open_files::OpenFiles;
+pub use cache::unlinked_files::UnlinkedCounts;
 pub use fs::{LocalFs, LocalOptions, Naming, OpenError};
 pub use identity::acts_as_callers;
 pub use medium::{is_overlay, lacks_journal};

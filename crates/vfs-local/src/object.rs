@@ -161,7 +161,7 @@ impl LocalFs {
     #[inline(never)]
     fn stat_beside(&self, copies: &AttrTable, file: &OpenFile) -> Result<Attr> {
         let stat = sys::stat::basic_of_fd(file.path()).map_err(errno::from)?;
-        copies.invalidate_if_changed(&stat);
+        copies.invalidate_if_changed(&file.visible_stat(&stat));
         self.attr_if_alive(&stat, file)
     }
 
@@ -194,7 +194,7 @@ impl LocalFs {
         let stat = sys::stat::basic_of_fd(file.path()).map_err(errno::from)?;
         copies.count(0, 1);
         let stat = Stat { btime: file.birth(), ..stat };
-        let number = fill.store(&stat, self.is_settled(&stat), None);
+        let number = fill.store(&file.visible_stat(&stat), self.is_settled(&stat), None);
         Ok((self.attr_if_alive(&stat, file)?, number))
     }
 
@@ -221,11 +221,6 @@ impl LocalFs {
             && self.files.is_settled(Time { sec, nsec })
     }
 
-    /// Attributes after a change, for weak cache consistency; absent if they cannot be had.
-    pub(crate) fn attr_after(&self, file: &OpenFile) -> Option<Attr> {
-        sys::stat::basic_of_fd(file.path()).ok().map(|stat| self.attr_of(&stat, file))
-    }
-
     /// Attributes of an open object that must still have a name, or be kept: a removed object is stale although
     /// a descriptor of ours may hold it.
     ///
@@ -240,13 +235,25 @@ impl LocalFs {
     /// making them costs.
     #[inline(always)]
     pub(crate) fn attr_of(&self, stat: &Stat, file: &OpenFile) -> Attr {
+        let mut attr = self.attr_with_all_links(stat, file);
+        attr.nlink = file.visible_links(stat.nlink);
+        attr
+    }
+
+    /// The same with links that clients do not see.
+    #[inline(always)]
+    fn attr_with_all_links(&self, stat: &Stat, file: &OpenFile) -> Attr {
         convert(stat, self.change_attr(stat, || file.changes().count()))
     }
 
     /// Attributes of an object that may be open in the cache. As [`Self::attr_of`], in each caller.
     #[inline(always)]
     pub(crate) fn attr_by_fid(&self, stat: &Stat, fid: &Fid) -> Attr {
-        convert(stat, self.change_attr(stat, || self.change_count(fid)))
+        let mut attr = convert(stat, self.change_attr(stat, || self.change_count(fid)));
+        if self.files.unlinked.has_files() {
+            attr.nlink = self.visible_links(stat, fid);
+        }
+        attr
     }
 
     fn change_attr(&self, stat: &Stat, count: impl FnOnce() -> u64) -> u64 {
@@ -264,14 +271,31 @@ impl LocalFs {
         self.wcc_data_since(change, before, change.since())
     }
 
-    /// An object around a change since this state of its change counter.
+    /// An object around a change since this state of its change counter. Its attributes after that, for weak cache consistency,
+    /// are absent if they cannot be had.
     pub(crate) fn wcc_data_since(
         &self,
         file: &OpenFile,
         before: &Attr,
         since: &ChangeState,
     ) -> Change {
-        let after = self.attr_after(file);
+        let after = sys::stat::basic_of_fd(file.path()).ok();
+        let after = after.map(|stat| self.attr_with_all_links(&stat, file));
+        // one look at both
+        if !file.is_usual() {
+            return self.unusual_change(file, before, since);
+        }
+        let alone = file.changes().unchanged_since(since);
+        Change { before: alone.then(|| before.wcc()), after }
+    }
+
+    /// The same by an entry that is retired, or has a link that clients do not see. Apart, and it asks for the attributes itself, because
+    /// handing them over would make the way of all other objects longer.
+    #[cold]
+    #[inline(never)]
+    fn unusual_change(&self, file: &OpenFile, before: &Attr, since: &ChangeState) -> Change {
+        let after = sys::stat::basic_of_fd(file.path()).ok();
+        let after = after.map(|stat| self.attr_of(&stat, file));
         let alone = file.changes().unchanged_since(since) && !file.is_retired();
         Change { before: alone.then(|| before.wcc()), after }
     }

@@ -14,7 +14,8 @@ use crate::call::{
     WriteDone, need_regular,
 };
 use crate::{
-    Attr, Component, Fid, Leases, Locks, Name, Quotas, Result, SetAttr, Space, Status, Time, Xattrs,
+    Attr, Component, Fid, Leases, Locks, Name, Quotas, Result, SetAttr, Space, Status, Time,
+    Unlinked, Xattrs,
 };
 use std::fs::File;
 use std::io::Read;
@@ -147,6 +148,11 @@ pub trait Backend: Send + Sync {
 
     /// How local programs are held back; `None` if they cannot be.
     fn leases(&self) -> Option<&dyn Leases> {
+        None
+    }
+
+    /// How kept files outlive their last name and a restart of the server; `None` if they do not.
+    fn unlinked(&self) -> Option<&dyn Unlinked> {
         None
     }
 

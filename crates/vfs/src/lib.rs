@@ -19,6 +19,7 @@ mod name;
 mod quota;
 mod space;
 mod status;
+mod unlinked;
 mod xattr;
 
 pub use attr::{
@@ -39,4 +40,5 @@ pub use name::{Component, NAME_MAX, Name};
 pub use quota::{Quota, QuotaKind, QuotaUsage, Quotas};
 pub use space::{Advice, Content, FileAt, Space};
 pub use status::{Result, Status};
+pub use unlinked::Unlinked;
 pub use xattr::{SetXattr, XATTR_NAME_MAX, XATTR_VALUE_MAX, XattrName, Xattrs};

@@ -1,4 +1,4 @@
-//! Closing descriptors, and asking idle ones, by threads that nobody waits for: close(2) calls the file system
+//! Closing descriptors, asking idle ones, and removing files that nobody keeps any more, by threads that nobody waits for: close(2) calls the file system
 //! (flush), and one that hangs does not answer.
 //!
 //! Each backend has a queue, and a queue is worked off by one thread at a time. So a file system that hangs keeps
@@ -32,6 +32,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 enum Work {
     Close(Descriptors),
     Ask(Box<dyn FnOnce() + Send>),
+    Remove(Box<dyn FnOnce() + Send>),
 }
 
 /// The threads and the queues that wait for one.
@@ -125,6 +126,11 @@ impl CloseQueue {
         self.push(Work::Ask(Box::new(work)));
     }
 
+    /// Queues the removal of a file, behind what is queued already.
+    pub fn remove(self: &Arc<Self>, work: impl FnOnce() + Send + 'static) {
+        self.push(Work::Remove(Box::new(work)));
+    }
+
     /// Waits until everything of this backend is closed, for this long at most.
     pub fn wait(&self, patience: Duration) {
         let begun = Instant::now();
@@ -185,6 +191,7 @@ impl CloseQueue {
                 ask();
                 lock(&self.state).asking = false;
             }
+            Work::Remove(remove) => remove(),
         }
     }
 }

@@ -173,12 +173,14 @@ impl OpenFiles {
 
     /// Removes one guard of a file. Without the last one a file that was removed is closed: the file system is not asked
     /// whether it was, because whoever removes it here notes that, and [`OpenFiles::sweep`] finds what local programs remove.
-    fn let_go(&self, key: &Key) {
+    fn let_go(self: &Arc<Self>, key: &Key) {
         let unpin = |file: &Arc<OpenFile>| {
             file.unpin();
             file.was_removed()
         };
-        if self.kept.remove(key, || self.with(key, unpin)).flatten() == Some(true) {
+        let Some(was_removed) = self.kept.remove(key, || self.with(key, unpin)) else { return };
+        self.discard_unlinked(key);
+        if was_removed == Some(true) {
             self.close_later(*key);
         }
     }

@@ -49,6 +49,11 @@ impl KeptFiles {
         shard.len.load(Relaxed) > 0 && shard.lock().contains_key(key)
     }
 
+    /// Whether a backend has kept files.
+    pub fn has_any_of(&self, backend: u32) -> bool {
+        self.shards.iter().any(|shard| shard.lock().keys().any(|key| key.backend == backend))
+    }
+
     /// Adds a guard; false if too many files are kept.
     pub fn add(&self, key: Key) -> bool {
         let shard = self.shard(&key);

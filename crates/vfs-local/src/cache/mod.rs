@@ -3,7 +3,7 @@
 //! Layers, lowest first: [`key`], what an [`open_file`] consists of ([`change_counter`],
 //! [`change_attr`], [`group_sync`], [`unsynced_writes`], [`acl_cache`], its [`descriptors`] and who [closes](closers)
 //! them), the table of [`open_files`] with its
-//! [`name_cache`], [`attr_cache`], [`kept_listings`], [`kept_files`] and [`leases`], and [`ongoing_change`].
+//! [`name_cache`], [`attr_cache`], [`kept_listings`], [`kept_files`], [`unlinked_files`] and [`leases`], and [`ongoing_change`].
 
 pub mod acl_cache;
 pub mod attr_cache;
@@ -21,4 +21,5 @@ pub mod name_cache;
 pub mod ongoing_change;
 pub mod open_file;
 pub mod open_files;
+pub mod unlinked_files;
 pub mod unsynced_writes;

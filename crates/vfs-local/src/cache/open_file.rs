@@ -33,8 +33,16 @@ const UNSYNCED_IDLE_S: u32 = 60;
 const PINNED: u8 = 1;
 /// It has been or is being removed from the cache.
 const RETIRED: u8 = 2;
+/// One of its links is a name of the server's own, which clients do not see.
+const HIDDEN: u8 = 4;
 /// Seconds for which a directory counts as cached by the kernel after it was listed.
 const LISTED_S: u32 = 60;
+
+/// Apart from the way of all other objects, which it would make longer.
+#[cold]
+const fn without_hidden(links: u32) -> u32 {
+    links.saturating_sub(1)
+}
 
 /// The queue that closes an object's descriptors.
 #[derive(Default)]
@@ -68,7 +76,7 @@ pub struct OpenFile {
     unsynced: UnsyncedWrites,
     group_sync: GroupSync,
     changes: ChangeCounter,
-    /// [`PINNED`] and [`RETIRED`].
+    /// [`PINNED`], [`RETIRED`] and [`HIDDEN`].
     state: AtomicU8,
     /// It is known to have lost its last name.
     seen_removed: AtomicBool,
@@ -272,7 +280,8 @@ impl OpenFile {
 
     /// The same whether it is pinned or not; it is no more.
     pub(super) fn retire(&self) {
-        self.state.store(RETIRED, SeqCst);
+        let retire = |state| Some(state & HIDDEN | RETIRED);
+        let _always = self.state.fetch_update(SeqCst, SeqCst, retire);
     }
 
     /// Holds the entry in the cache: it is not retired before it is unpinned. False if it is retired.
@@ -300,6 +309,12 @@ impl OpenFile {
     /// are not visible there.
     pub fn is_retired(&self) -> bool {
         self.state.load(SeqCst) & RETIRED != 0
+    }
+
+    /// Whether it is neither retired nor has links that clients do not see.
+    #[inline(always)]
+    pub fn is_usual(&self) -> bool {
+        self.state.load(SeqCst) & (RETIRED | HIDDEN) == 0
     }
 
     /// The cached ACL.
@@ -330,6 +345,26 @@ impl OpenFile {
     pub fn note_written(&self, now_s: u32) {
         if self.written_s.load(Relaxed) != now_s {
             self.written_s.store(now_s, Relaxed);
+        }
+    }
+
+    /// The links that clients see, of these.
+    #[inline(always)]
+    pub fn visible_links(&self, links: u32) -> u32 {
+        if self.state.load(Relaxed) & HIDDEN == 0 { links } else { without_hidden(links) }
+    }
+
+    /// Attributes with the links that clients see.
+    pub fn visible_stat(&self, stat: &Stat) -> Stat {
+        Stat { nlink: self.visible_links(stat.nlink), ..*stat }
+    }
+
+    /// Sets whether one of its links is a name of the server's own.
+    pub(super) fn set_hidden_link(&self, is_hidden: bool) {
+        if is_hidden {
+            self.state.fetch_or(HIDDEN, SeqCst);
+        } else {
+            self.state.fetch_and(!HIDDEN, SeqCst);
         }
     }
 

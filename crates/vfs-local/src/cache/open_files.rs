@@ -19,6 +19,7 @@ use crate::cache::key::Key;
 use crate::cache::leases::Leases;
 use crate::cache::name_cache::{self, NameCache};
 use crate::cache::open_file::OpenFile;
+use crate::cache::unlinked_files::UnlinkedFiles;
 use crate::errno;
 use crate::naming::inode_table::InodeTable;
 use papaya::{Guard, HashMap};
@@ -90,6 +91,8 @@ pub struct OpenFiles {
     next_backend: AtomicU32,
     /// Which files are kept: their entries are pinned.
     pub(super) kept: KeptFiles,
+    /// Which of them have lost their last name.
+    pub(crate) unlinked: UnlinkedFiles,
     /// The clock's second at the last [`OpenFiles::sweep`].
     wall_s: AtomicI64,
     /// Recent results of look-ups.
@@ -128,6 +131,7 @@ impl OpenFiles {
             stuck: AtomicUsize::new(0),
             next_backend: AtomicU32::new(0),
             kept: KeptFiles::default(),
+            unlinked: UnlinkedFiles::default(),
             wall_s: AtomicI64::new(Time::now().sec),
             removed: RemovedFiles::default(),
             leases: Leases::default(),
@@ -226,7 +230,11 @@ impl OpenFiles {
         self.make_room(1);
         let guard = self.map.guard();
         match self.map.try_insert(key, Some(Arc::clone(&file)), &guard) {
-            Ok(_) => file,
+            Ok(_) => {
+                // when others can see it: whoever gives the file its hidden name has noted that before
+                self.note_hidden_link(&key.fid, &file);
+                file
+            }
             Err(occupied) => occupied.current.as_ref().map_or(file, Arc::clone),
         }
     }

@@ -5,3 +5,4 @@ pub mod inode_table;
 pub mod resolver;
 mod table_error;
 mod table_walk;
+pub mod unlinked_dir;

@@ -22,6 +22,7 @@ use sys::open::{How, reopen};
 use vfs::{Fid, Result, Status};
 
 /// How a backend finds its objects.
+#[derive(Clone)]
 pub enum FidResolver {
     /// The kernel opens handles for us.
     Handles,

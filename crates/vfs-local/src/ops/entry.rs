@@ -77,7 +77,8 @@ pub fn lookup_hint(
                 let same = file.is(&stat) && !stat.mount_root && stat.nlink > 0;
                 if let (Some((dir, fill)), true) = (fill, same) {
                     dir.copies.count(0, 1);
-                    fill.store(&stat, local.is_settled(&stat), Some((tag, dir.number)));
+                    let visible = file.visible_stat(&stat);
+                    fill.store(&visible, local.is_settled(&stat), Some((tag, dir.number)));
                 }
                 same.then(|| Node { fid, attr: local.attr_of(&stat, file) })
             });

@@ -12,7 +12,7 @@ use crate::ops::permission::check;
 use std::ops::ControlFlow;
 use sys::dirent::Entry;
 use vfs::access::Permission;
-use vfs::{Attr, Cx, DirEntry, Fid, FileType, ListArgs, Listing, Node, Result, Want};
+use vfs::{Attr, Cx, DirEntry, Fid, FileType, ListArgs, Listing, Node, Result};
 
 /// A directory with a larger size is not kept, and is not read to its end for that.
 const DIRECTORY_BYTES_MAX: u64 = 128 << 10;
@@ -105,8 +105,8 @@ fn recent_dir<'l>(
         }
         // nodes of entries require search permission
         let nodes = args.nodes && may(Permission::EXEC);
-        let (node, change) = (Node { fid: *dir, attr }, args.want.has(Want::CHANGE));
-        Some((dir_id(local, file, copy.number), ListedDir { local, node, nodes, change }))
+        let listed = ListedDir::new(local, Node { fid: *dir, attr }, nodes, args.want);
+        Some((dir_id(local, file, copy.number), listed))
     });
     found.flatten()
 }

@@ -19,7 +19,7 @@ use std::ops::ControlFlow;
 use std::os::fd::{AsFd, BorrowedFd};
 use sys::dirent::{Entry, Room, list};
 use sys::stat::Stat;
-use vfs::{Attr, Cx, DirEntry, Fid, Node, Result, Time};
+use vfs::{Attr, Cx, DirEntry, Fid, Node, Result, Time, Want};
 
 /// Before the file system is asked for names, or for what they lead to; the second.
 ///
@@ -73,11 +73,18 @@ pub struct ListedDir<'l> {
     pub node: Node,
     /// Whether entries carry id and attributes.
     pub nodes: bool,
-    /// Whether the change attribute is used.
-    pub change: bool,
+    /// Whether attributes are made with what is known of the object: the change attribute is used, or links may be hidden.
+    by_fid: bool,
 }
 
-impl ListedDir<'_> {
+impl<'l> ListedDir<'l> {
+    /// A directory, and what is wanted of its entries.
+    #[inline(always)]
+    pub fn new(local: &'l LocalFs, node: Node, nodes: bool, want: Want) -> Self {
+        let by_fid = want.has(Want::CHANGE) || local.files.unlinked.has_files();
+        Self { local, node, nodes, by_fid }
+    }
+
     /// Passes an entry that needs nothing else, or says that it needs id and attributes.
     #[inline(always)]
     pub fn pass_name(&self, listed: &DirEntry<'_>, sink: Sink<'_>) -> Option<ControlFlow<()>> {
@@ -107,13 +114,13 @@ impl ListedDir<'_> {
     /// Attributes by a copy.
     #[inline(always)]
     pub fn attr_of_copy(&self, copy: &AttrCopy, fid: &Fid) -> Attr {
-        let count = || if self.change { self.local.change_count(fid) } else { 0 };
+        let count = || if self.by_fid { self.local.change_count(fid) } else { 0 };
         self.local.attr_of_copy(copy, count)
     }
 
     #[inline(always)]
     fn attr(&self, stat: &Stat, fid: &Fid) -> Attr {
-        if self.change {
+        if self.by_fid {
             return self.local.attr_by_fid(stat, fid);
         }
         let (sec, nsec) = stat.ctime;
@@ -288,7 +295,8 @@ impl<'l> Lister<'l> {
         let fill = recent.copies.begin_fill(id, recent.age);
         let stat = self.stat_if_same(entry, fid, born)?;
         recent.misses.set(recent.misses.get().wrapping_add(1));
-        fill.store(&stat, self.local.is_settled(&stat), None);
+        let visible = self.local.visible_stat(&stat, fid);
+        fill.store(&visible, self.local.is_settled(&stat), None);
         note(stat.btime);
         Some(Node { fid: *fid, attr: self.dir.attr(&stat, fid) })
     }
@@ -340,7 +348,8 @@ impl<'l> Lister<'l> {
         }
         if let (Some(fill), Some(recent)) = (fill, self.recent) {
             recent.misses.set(recent.misses.get().wrapping_add(1));
-            fill.store(&stat, self.local.is_settled(&stat), None);
+            let visible = self.local.visible_stat(&stat, &fid);
+            fill.store(&visible, self.local.is_settled(&stat), None);
         }
         let names = self.local.files.names();
         if let Some(born) = names.settled(&stat, &fid) {

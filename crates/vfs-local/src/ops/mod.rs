@@ -3,7 +3,8 @@
 //! - [`permission`]: may the caller do this; [`entry`]: the entry that a name leads to; [`lister`] and
 //!   [`kept_listing`]: entries of a directory, by the kernel and from those kept;
 //! - [`dir_change`]: a directory that is being changed, with [`expected_object`] (is what the name leads
-//!   to what was just made) and [`victim`] (what a name led to before it was removed or replaced);
+//!   to what was just made) and [`victim`] (what a name led to before it was removed or replaced) and
+//!   [`unlinked`] (what a kept file lives by without a name);
 //! - [`durability`]: what has to be synced; [`temporary_mode`]: writing a file whose mode forbids it to
 //!   its owner.
 //!
@@ -40,6 +41,7 @@ pub mod space;
 pub mod statfs;
 pub mod symlink;
 pub mod temporary_mode;
+pub mod unlinked;
 pub mod victim;
 pub mod write;
 pub mod xattrs;

@@ -95,7 +95,7 @@ fn attr_if_named(
 ) -> Result<Attr> {
     let stat = sys::stat::of_name(dir.path(), name.bytes()).map_err(errno::from)?;
     if let Some(copies) = local.files.attrs.in_use() {
-        copies.invalidate_if_changed(&stat);
+        copies.invalidate_if_changed(&file.visible_stat(&stat));
     }
     if !file.is(&stat) || stat.mount_root || stat.nlink == 0 {
         return Err(Status::Stale);

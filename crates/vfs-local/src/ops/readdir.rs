@@ -19,7 +19,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use sys::dirent::{BATCH, seek};
 use sys::open::open_listing;
 use vfs::access::Permission;
-use vfs::{Cx, Fid, ListArgs, Listing, Node, Result, Status, Want};
+use vfs::{Cx, Fid, ListArgs, Listing, Node, Result, Status};
 
 /// Bytes of a batch in addition to the reply's: an entry of the longest name, and the rounding of the
 /// others.
@@ -61,12 +61,7 @@ fn by_kernel(
     position(listing.as_fd(), args.cookie)?;
     // nodes of entries require search permission
     let nodes = args.nodes && check(local, cx, &file, &attr, Permission::EXEC).is_ok();
-    let own = ListedDir {
-        local,
-        node: Node { fid: *dir, attr },
-        nodes,
-        change: args.want.has(Want::CHANGE),
-    };
+    let own = ListedDir::new(local, Node { fid: *dir, attr }, nodes, args.want);
     let recent =
         (nodes && cx.attr_cache_ms > 0).then(|| Recent::new(local, MaxAge::now(cx.attr_cache_ms)));
     let lister = Lister::new(&own, (&file, listing.as_fd()), now_s, recent.as_ref());

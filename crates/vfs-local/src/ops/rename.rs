@@ -4,6 +4,7 @@
 use crate::fs::LocalFs;
 use crate::naming::fid::fid_of;
 use crate::ops::dir_change::DirChange;
+use crate::ops::unlinked::{preserve, settle};
 use crate::ops::victim::{forget_copies, victim_at};
 use std::os::fd::AsFd;
 use sys::namespace;
@@ -35,15 +36,18 @@ pub fn rename(
         }
         _ => false,
     };
-    let renamed = source.as_caller(|| {
-        namespace::rename(source.file.path(), from.bytes(), target.file.path(), to.bytes())
+    let preserved = preserve(&target, replaced.as_ref());
+    let renamed = preserved.as_ref().map_err(|status| *status).and_then(|_| {
+        source.as_caller(|| {
+            namespace::rename(source.file.path(), from.bytes(), target.file.path(), to.bytes())
+        })
     });
-    if let (Err(status), Some(moved)) = (renamed, moved.filter(|_| expected)) {
+    if let (Err(_), Some(moved)) = (renamed, moved.filter(|_| expected)) {
         local.resolver.name_removed(&moved, to_dir, to.bytes());
-        return Err(status);
     }
-    renamed?;
-    let mut changes = (source.change(), target.change());
+    let changes = renamed.map(|()| (source.change(), target.change()));
+    let hidden = settle(preserved?, replaced.as_ref());
+    let mut changes = changes?;
     forget_copies(source, &changes.0, moving.as_ref());
     // or nothing had that name
     if replaced.is_some() || changes.1.before.is_none() {
@@ -56,7 +60,7 @@ pub fn rename(
         (moved, replaced) => {
             if let Some(replaced) = replaced.filter(|_| !nothing_done) {
                 let fid = replaced.fid;
-                let has_other_name = replaced.removed(&target, to.bytes());
+                let has_other_name = replaced.removed(&target, to.bytes(), hidden);
                 nothing_done = has_other_name && is_at(source, from, &fid);
             }
             if let Some(moved) = moved {

@@ -10,7 +10,7 @@ use crate::errno::{out_of_descriptors, status};
 use crate::naming::fid::fid_of;
 use crate::ops::dir_change::DirChange;
 use crate::ops::entry::lookup_hint;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use sys::open::{How, open_entry};
 use vfs::{Change, Fid, FileType, Result, Status};
@@ -102,10 +102,18 @@ impl Victim {
         }
     }
 
+    /// Its descriptor for attributes.
+    pub fn path(&self) -> BorrowedFd<'_> {
+        match &self.held {
+            Held::Cached(file) | Held::Likely(file) => file.path(),
+            Held::Opened(fd) => fd.as_fd(),
+        }
+    }
+
     /// Closes its descriptors. If another hard link is left, it is opened again when needed, by
     /// that name; else it is removed from the table, so that its id is stale without a search. Whether another hard
-    /// link is left.
-    pub fn removed(self, dir_change: &DirChange<'_>, name: &[u8]) -> bool {
+    /// link is left, but for so many `hidden` ones of the server's own.
+    pub fn removed(self, dir_change: &DirChange<'_>, name: &[u8], hidden: u32) -> bool {
         let local = dir_change.local;
         let Self { fid, held, tag } = self;
         local.files.names().forget(tag);
@@ -114,7 +122,7 @@ impl Victim {
             Held::Opened(fd) => (fd.as_fd(), None),
         };
         let stat = sys::stat::basic_of_fd(fd).ok();
-        let linked = stat.is_some_and(|stat| stat.nlink > 0);
+        let linked = stat.is_some_and(|stat| stat.nlink > hidden);
         let is_file = cached == Some(FileType::Regular);
         if matches!(held, Held::Likely(_)) && linked && is_file {
             return true;
@@ -141,7 +149,7 @@ impl Victim {
             local.files.remove(&key);
         }
         if local.resolver.uses_table() && stat.is_some() {
-            if linked {
+            if linked || hidden > 0 {
                 local.resolver.name_removed(&fid, dir_change.dir, name);
             } else {
                 local.resolver.forget(&fid);

@@ -31,4 +31,5 @@ mod refused;
 mod restart;
 mod sleep;
 mod support;
+mod unlinked;
 mod wcc;

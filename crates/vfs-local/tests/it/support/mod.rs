@@ -58,7 +58,7 @@ impl Stage {
     }
 
     /// A directory below `base`.
-    fn new_in(base: &Path, naming: Naming) -> Self {
+    pub fn new_in(base: &Path, naming: Naming) -> Self {
         sys::open::clear_umask();
         let dir = tempfile::tempdir_in(base).unwrap();
         let tree = dir.path().join("tree");
