@@ -210,6 +210,9 @@ pub struct Status {
     pub open_files: u64,
     /// The limit of open descriptors.
     pub open_files_max: u64,
+    /// Files in the directories `.bowline-open`: clients have them open, and they have no other name.
+    #[serde(default)]
+    pub unlinked_files: u64,
     /// Socket buffers of all connections.
     #[serde(default)]
     pub tcp_memory: TcpMemory,

@@ -160,6 +160,13 @@ pub const BLOCKED: Column = left(
      the oldest call and its age, and calls that were answered with \"try again later\"",
 );
 
+/// The first cell of the line of `bowline status` about files that live on without a name.
+pub const UNLINKED: Column = left(
+    "unlinked files",
+    "Files in the directories .bowline-open: clients have them open, and their last name was removed. See the setting \
+     preserve-unlinked",
+);
+
 /// The first cell of each line of `bowline status` about an export that is configured and not served now.
 pub const NOT_SERVED: Column = left(
     "not served",
@@ -453,7 +460,7 @@ pub const DELEGATIONS: [Column; 5] = [
 
 #[cfg(test)]
 mod tests {
-    use super::{BLOCKED, COPIES, OUTBOUND, TABLES, WARNING};
+    use super::{BLOCKED, COPIES, OUTBOUND, TABLES, UNLINKED, WARNING};
     use crate::cli::Cli;
     use clap::CommandFactory;
 
@@ -464,7 +471,9 @@ mod tests {
             names.sort_unstable();
             names.dedup();
             assert_eq!(names.len(), columns.len(), "{command}");
-            for column in columns.iter().chain([&WARNING, &BLOCKED, &OUTBOUND]).chain(&COPIES) {
+            for column in
+                columns.iter().chain([&WARNING, &BLOCKED, &OUTBOUND, &UNLINKED]).chain(&COPIES)
+            {
                 let about = column.about;
                 assert!(about.len() > 7 && !about.ends_with('.'), "{command} {}", column.name);
             }

@@ -2,7 +2,9 @@
 //! table or as JSON.
 
 use crate::cli::{ControlTarget, TableTarget};
-use crate::columns::{self, BLOCKED, COUNTERS, NOT_SERVED, OUTBOUND, STATUS, WARNING, table};
+use crate::columns::{
+    self, BLOCKED, COUNTERS, NOT_SERVED, OUTBOUND, STATUS, UNLINKED, WARNING, table,
+};
 use crate::host_names::{self, beside};
 use crate::settings::Assignment;
 use crate::{default_paths, output, watch};
@@ -483,6 +485,9 @@ fn status_page(s: &Status, verbose: bool) -> String {
             table.row([line.name, &value]);
         }
     }
+    if s.unlinked_files > 0 {
+        table.row([UNLINKED.name, &admin::count(s.unlinked_files)]);
+    }
     for export in s.blocked_exports.iter().filter(|export| export.oldest_ms >= BLOCKED_SHOWN_MS) {
         table.row([BLOCKED.name, &blocked_text(export)]);
     }
@@ -620,6 +625,7 @@ mod tests {
             warnings: vec!["look here".into()],
             threads: 23,
             worker_threads: 14,
+            unlinked_files: 3,
             blocked_exports: vec![blocked(7000, "/hung"), blocked(1000, "/slow")],
             ..Status::default()
         };
@@ -629,6 +635,7 @@ mod tests {
             "{page}"
         );
         assert!(!page.contains("/slow"), "{page}");
+        assert!(page.contains("unlinked files"), "{page}");
         assert!(!page.contains("counters") && status_page(&status, true).contains("counters"));
         assert!(page.contains("14 workers, 9 others"), "{page}");
         for part in ["1.2.3", "42", "tcp 127.0.0.1:2049", "not privileged", "look here"] {

@@ -388,6 +388,7 @@ mod tests {
                 Some("FLAVOUR[:FLAVOUR]...") => format!("{}=sys", option.name),
                 Some("off|read|write") => format!("{}=read", option.name),
                 Some("strict|any") => format!("{}=strict", option.name),
+                Some("on|off") => format!("{}=on", option.name),
                 Some("none:tls:mtls") => format!("{}=tls:mtls", option.name),
                 Some("sha256:DIGITS") => format!("{}=sha256:{}", option.name, "5a".repeat(32)),
                 Some(value) if value.contains("PATH@HOST") => format!("{}=/a@b", option.name),
@@ -403,7 +404,7 @@ mod tests {
                 seen.push(option.name);
             }
         }
-        assert_eq!(seen.len(), 26, "{seen:?}");
+        assert_eq!(seen.len(), 27, "{seen:?}");
     }
 
     #[test]

@@ -4,7 +4,7 @@
 
 use crate::cli::EXIT_STATUSES;
 use crate::cli::examples::{EXAMPLES, Example};
-use crate::columns::{BLOCKED, COPIES, OUTBOUND, TABLES, WARNING};
+use crate::columns::{BLOCKED, COPIES, OUTBOUND, TABLES, UNLINKED, WARNING};
 use crate::settings::{ROWS, Values};
 use anyhow::Context;
 use clap_mangen::roff::{Inline, Roff, bold, italic, roman};
@@ -335,7 +335,7 @@ fn tables(roff: &mut Roff) {
     for (command, columns) in TABLES {
         roff.control("SH", [format!("BOWLINE {}", command.to_uppercase()).as_str()]);
         let more: &[_] = match command {
-            "status" => &[BLOCKED, OUTBOUND, WARNING],
+            "status" => &[UNLINKED, BLOCKED, OUTBOUND, WARNING],
             "ops" => &COPIES,
             _ => &[],
         };

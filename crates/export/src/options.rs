@@ -54,6 +54,9 @@ pub struct Options {
     pub attr_cache_ms: u32,
     /// Which delegations clients of version 4 get, if not those of the setting (`delegations=`).
     pub delegations: Option<Delegate>,
+    /// Whether files that are open outlive their last name and a restart of the server, if it is not as the setting says
+    /// (`preserve-unlinked=`).
+    pub preserve_unlinked: Option<bool>,
     /// The accepted security flavours of calls (`sec=`).
     pub flavors: FlavorList,
     /// All flavours of the rule, if some have other options than these ([`Rule::other_flavors`](crate::Rule)).
@@ -82,6 +85,7 @@ impl Default for Options {
             utf8_names: false,
             attr_cache_ms: 0,
             delegations: None,
+            preserve_unlinked: None,
             flavors: FlavorList::DEFAULT,
             rule_flavors: None,
             xprtsec: XprtsecModes::ALL,
@@ -135,6 +139,9 @@ impl Options {
         }
         if let Some(delegations) = self.delegations {
             words.push(format!("delegations={delegations}"));
+        }
+        if let Some(preserves) = self.preserve_unlinked {
+            words.push(format!("preserve-unlinked={}", if preserves { "on" } else { "off" }));
         }
         if self.flavors != FlavorList::DEFAULT && self.rule_flavors.is_none() {
             words.push(format!("sec={}", self.flavors));

@@ -27,6 +27,7 @@ pub mod rquota;
 mod settings;
 mod share_denial;
 mod store;
+mod unlinked;
 pub mod v2;
 pub mod v3;
 pub mod v4;
@@ -39,8 +40,8 @@ pub use byte_range_locks::{ByteRangeLocks, LockAnswer, LockWanted};
 pub use delegation_progress::{DelegationCounts, RETURN_BOUNDS_MS};
 pub use program_state::Nfs;
 pub use settings::{
-    CopyMode, CopyModeError, NfsSettings, NfsVersions, NfsVersionsError, TransferSize,
-    TransferSizeError,
+    CopyMode, CopyModeError, NfsSettings, NfsVersions, NfsVersionsError, PreserveUnlinked,
+    PreserveUnlinkedError, TransferSize, TransferSizeError,
 };
 pub use store::{Store, Volatile};
 pub use v4::{CopyCounts, CopyView, DelegationView, OpenView};

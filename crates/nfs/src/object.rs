@@ -541,6 +541,11 @@ impl<'c> Object<'c> {
         self.options.delegations
     }
 
+    /// Whether open files outlive the server without a name here, if the export says it (`preserve-unlinked=`).
+    pub const fn preserves_unlinked(&self) -> Option<bool> {
+        self.options.preserve_unlinked
+    }
+
     /// Whether clients may see and set ACLs here.
     pub const fn shows_acls(&self) -> bool {
         self.options.acl

@@ -223,6 +223,50 @@ impl fmt::Display for CopyMode {
     }
 }
 
+/// Whether files that are open outlive their last name and a restart of the server, where the export does not say it (the
+/// setting `preserve-unlinked`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum PreserveUnlinked {
+    /// They last as long as the server.
+    #[default]
+    Off,
+    /// They outlive it.
+    On,
+}
+
+/// A word that is not a value of [`PreserveUnlinked`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PreserveUnlinkedError;
+
+impl fmt::Display for PreserveUnlinkedError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("on or off")
+    }
+}
+
+impl std::error::Error for PreserveUnlinkedError {}
+
+impl FromStr for PreserveUnlinked {
+    type Err = PreserveUnlinkedError;
+
+    fn from_str(text: &str) -> Result<Self, PreserveUnlinkedError> {
+        match text {
+            "on" => Ok(Self::On),
+            "off" => Ok(Self::Off),
+            _ => Err(PreserveUnlinkedError),
+        }
+    }
+}
+
+impl fmt::Display for PreserveUnlinked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::On => "on",
+            Self::Off => "off",
+        })
+    }
+}
+
 /// The live settings.
 #[derive(Debug)]
 pub struct NfsSettings {
@@ -234,6 +278,8 @@ pub struct NfsSettings {
     delegations: AtomicU8,
     /// Whether COPY may be answered before it is done (`copy`).
     copies_async: AtomicBool,
+    /// Whether open files outlive the server without a name where the export does not say it (`preserve-unlinked`).
+    preserves_unlinked: AtomicBool,
     /// The most bytes of a READ's data or of a directory listing (`max-read`).
     pub max_read: AtomicU32,
     /// The most bytes of a WRITE's data (`max-write`); what is longer is written in part.
@@ -247,6 +293,7 @@ impl Default for NfsSettings {
             minors: AtomicU32::new(1 | 1 << 1 | 1 << 2),
             delegations: AtomicU8::new(Delegate::Off.number()),
             copies_async: AtomicBool::new(false),
+            preserves_unlinked: AtomicBool::new(false),
             max_read: AtomicU32::new(TRANSFER),
             max_write: AtomicU32::new(TRANSFER),
         }
@@ -300,6 +347,16 @@ impl NfsSettings {
     /// Changes when COPY is answered, from the next one on.
     pub fn set_copy(&self, mode: CopyMode) {
         self.copies_async.store(mode == CopyMode::Async, Ordering::Relaxed);
+    }
+
+    /// Changes whether open files outlive the server without a name, for those that are opened from now on.
+    pub fn set_preserve_unlinked(&self, choice: PreserveUnlinked) {
+        self.preserves_unlinked.store(choice == PreserveUnlinked::On, Ordering::Relaxed);
+    }
+
+    /// Whether they do where the export does not say it.
+    pub fn preserves_unlinked(&self) -> bool {
+        self.preserves_unlinked.load(Ordering::Relaxed)
     }
 
     /// When COPY is answered.

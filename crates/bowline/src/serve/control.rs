@@ -119,6 +119,7 @@ impl Control for ServerControl {
             call_memory_bytes_max: self.server(Server::memory) as u64,
             open_files: seen.open_files,
             open_files_max: seen.open_files_max,
+            unlinked_files: self.parts.open_files.unlinked_counts().held,
             tcp_memory: statistics::tcp_memory(self.parts.with_server(Server::buffer_totals)),
             blocked_exports: self.blocked_exports(),
             outbound: statistics::outbound(&self.parts.outbound.info()),

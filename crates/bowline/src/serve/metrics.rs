@@ -63,6 +63,7 @@ pub fn text(sources: &Sources<'_>, format: Format) -> String {
     sources.web.iter().for_each(|counts| web_page(&mut out, counts));
     locks(&mut out, sources.parts);
     delegations(&mut out, sources.parts);
+    unlinked_files(&mut out, sources.parts);
     copies(&mut out, sources.parts);
     kept_attributes(&mut out, sources.parts);
     kerberos(&mut out, sources.parts);
@@ -432,6 +433,25 @@ fn copies(out: &mut Exposition, parts: &ServerParts) {
         ),
         ("async_copies_refused", "Copies for which there was no room to go on.", counts.refused),
         ("async_copied_bytes", "Bytes that these have copied.", counts.bytes),
+    ] {
+        out.family(name, Kind::Counter, help);
+        out.counter(name, &[], value);
+    }
+}
+
+fn unlinked_files(out: &mut Exposition, parts: &ServerParts) {
+    let counts = parts.open_files.unlinked_counts();
+    let name = "unlinked_files";
+    let help = "Open files in .bowline-open, without another name (preserve-unlinked).";
+    out.family(name, Kind::Gauge, help);
+    out.gauge(name, &[], counts.held);
+    for (name, help, value) in [
+        ("unlinked_files_added", "Times that an open file was linked there.", counts.added),
+        (
+            "unlinked_files_failed",
+            "Times that it could not be: the file lasts as long as the server.",
+            counts.failed,
+        ),
     ] {
         out.family(name, Kind::Counter, help);
         out.counter(name, &[], value);

@@ -350,6 +350,7 @@ impl Programs {
         nfs.settings.set_versions(&config.values.versions);
         nfs.settings.set_delegations(config.values.delegations);
         nfs.settings.set_copy(config.values.copy);
+        nfs.settings.set_preserve_unlinked(config.values.preserve_unlinked);
         nfs.serve_copies();
         nfs.exports.owner_names().set_domain(&config.values.idmap_domain);
         nfs.v4.set_session_slots(config.values.session_slots.count());

@@ -19,7 +19,7 @@ use export::{Delegate, IdmapDomain};
 use gss::krb5::{Keytab, PrincipalsFile, Sealing};
 use nfs::nlm::LocalLocks;
 use nfs::nsm::NsmMode;
-use nfs::{CopyMode, NfsVersions, TransferSize};
+use nfs::{CopyMode, NfsVersions, PreserveUnlinked, TransferSize};
 use state::{GraceSeconds, LeaseSeconds, SessionSlots};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use svc::{
@@ -322,6 +322,32 @@ settings! {
                  as long as the connection for callbacks is broken; newer ones ask how far the copy is. After a restart of \
                  the server, which knows no copy of before, the older ones (6.1) copy again, and the newer ones (7.2) read and \
                  write the file.",
+    }
+    preserve_unlinked: PreserveUnlinked {
+        key: "preserve-unlinked",
+        values: "on|off",
+        default: PreserveUnlinked::Off,
+        default_text: None,
+        apply: Some(|parts, choice, _| { parts.nfs.settings.set_preserve_unlinked(*choice); Ok(Vec::new()) }),
+        help: "whether files that NFSv4.1 clients have open outlive their last name and a restart of the server, unless the export says otherwise",
+        manual: "With off, a file that is removed while a client has it open lasts until it is closed or the server ends; \
+                 Linux clients therefore rename a file that one of their programs has open to .nfsXXXX \
+                 instead of removing it, and remove that when it is closed. With on, OPEN of versions 4.1 and 4.2 promises \
+                 (OPEN4_RESULT_PRESERVE_UNLINKED) that the file lasts through a restart of the server as well, and Linux \
+                 clients remove it: its directory is empty, its space is counted until it is closed, and its link count is 0. \
+                 (For a file that another replaces by a rename, Linux 6.1 goes on to make a .nfsXXXX.) \
+                 To keep the promise, the server links such a file into the directory .bowline-open of the exported \
+                 directory, which it makes with the first OPEN, with mode 0700 and its own user, and removes it from there \
+                 when the file was closed, or when the grace period after a restart is over and no client has reclaimed it. \
+                 Clients of all versions do not see that directory and cannot make one of that name; programs on this \
+                 machine see it: leave it out of backups and of comparisons, and leave it alone. A link that remains there \
+                 when the server is not running is removed at its next start, and the directory at a start that finds it empty. \
+                 Where the directory cannot be made (a read-only file system, no permission, somebody else's directory of \
+                 that name), for files of a file system or a btrfs subvolume other than that of the exported directory, \
+                 and for other users' files if the server runs as an ordinary user, clients are promised nothing, and \
+                 the log says once why. A file that a program on this machine removes, or whose link finds no room on a full \
+                 disk, lasts as long as the server only. A client that has had a file open since before the setting was \
+                 changed goes on as before.",
     }
     nsm: NsmMode {
         key: "nsm",

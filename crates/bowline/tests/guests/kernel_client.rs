@@ -184,11 +184,12 @@ fn operations_of_version_4_2_on_ext4() {
     guest("ext4 --set versions=2,3,4.2", "v42,data,acl4", "vers=4.2", 400);
 }
 
-/// Copies that are answered before they are done. `LOCK_MIB` for larger files, `KC_KERNELS` for other kernels.
+/// Copies that are answered before they are done. Open files that lose their last name: no `.nfsXXXX`, also through a restart of
+/// the server. `LOCK_MIB` for larger files, `KC_KERNELS` for other kernels.
 #[test]
-fn copies_that_go_on_after_they_were_answered() {
-    let kind = "ext4 --set versions=2,3,4.2 --set copy=async --set lease=10 --set grace=10";
-    guest(kind, "async_copy", "vers=4.2", 300);
+fn copies_that_go_on_and_open_files_without_a_name() {
+    let kind = "ext4 --set versions=2,3,4.2 --set copy=async --set preserve-unlinked=on --set lease=10 --set grace=10";
+    guest(kind, "async_copy,unlinked", "vers=4.2", 500);
 }
 
 #[test]

@@ -61,4 +61,5 @@ mod status_monitor;
 mod systemd;
 mod tcp_buffers;
 mod tls;
+mod unlinked;
 mod write_delegations;

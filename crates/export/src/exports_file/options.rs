@@ -167,7 +167,7 @@ const ATTR_CACHE_MAX_MS: u32 = 60_000;
 const ONLY: &str = "the only behaviour of this version";
 
 /// All options.
-pub const EXPORT_OPTIONS: [ExportOption; 45] = [
+pub const EXPORT_OPTIONS: [ExportOption; 46] = [
     access("ro", "Read-only; the default", |access| access.read_only = true),
     access("rw", "Clients may read and write", |access| access.read_only = false),
     switch("sync", "Replies are sent after changes are on disk; the default", |set| {
@@ -387,6 +387,19 @@ pub const EXPORT_OPTIONS: [ExportOption; 45] = [
         |set, value| {
             let wanted = std::str::from_utf8(value).ok().and_then(|word| word.parse().ok());
             set.options.delegations = Some(wanted.ok_or("write off, read or write")?);
+            Ok(None)
+        },
+    ),
+    valued(
+        ("preserve-unlinked", "on|off"),
+        "Whether files that are open over version 4 outlive their last name and a restart of the server here, in the hidden \
+         directory .bowline-open, whatever the setting preserve-unlinked says (bowline-settings(7))",
+        |set, value| {
+            set.options.preserve_unlinked = match value {
+                b"on" => Some(true),
+                b"off" => Some(false),
+                _ => return Err("write on or off".to_owned()),
+            };
             Ok(None)
         },
     ),

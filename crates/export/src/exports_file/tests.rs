@@ -447,6 +447,7 @@ fn any_options() -> impl Strategy<Value = Options> {
             utf8_names,
             attr_cache_ms: ids.0 % 60_001,
             delegations: nohide.then_some(if acl { Delegate::Read } else { Delegate::Off }),
+            preserve_unlinked: crossmnt.then_some(auth_nlm),
             flavors: parse(format!("/a *(sec={flavors})").as_bytes()).entries[0].rules[0]
                 .options
                 .flavors,

@@ -55,6 +55,7 @@ impl Nlm {
         let callback_ms = self.nfs.v4.callbacks.tick().map(|after| now.0.saturating_add(after));
         let recall_ms = self.nfs.tick_delegations(blocking);
         let copies_ms = self.nfs.tick_copies();
+        self.nfs.discard_left_over();
         let expiry_ms = self.end_expired(blocking, now);
         let sweep_ms = self.sweep_if_due(blocking);
         let idle_ms = self.idle_files.close_expired(now.0);

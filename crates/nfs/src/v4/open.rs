@@ -27,6 +27,8 @@ use xdr::{Reader, Writer};
 
 /// `OPEN4_RESULT_LOCKTYPE_POSIX`: an owner's locks split and merge.
 pub(super) const LOCKTYPE_POSIX: u32 = 4;
+/// `OPEN4_RESULT_PRESERVE_UNLINKED`: the file outlives its last name, and a restart of the server.
+const PRESERVE_UNLINKED: u32 = 8;
 /// `OPEN4_RESULT_MAY_NOTIFY_LOCK`: who waits for a lock is called back.
 const MAY_NOTIFY_LOCK: u32 = 0x20;
 /// `OPEN4_RESULT_NO_OPEN_STATEID`: the delegation stands for the open (RFC 9754 §4).
@@ -143,6 +145,10 @@ fn put(
     let mut flags = LOCKTYPE_POSIX;
     if session.has_callbacks() {
         flags |= MAY_NOTIFY_LOCK;
+    }
+    // version 4.0 has no word for it
+    if frame.minor > 0 && frame.nfs.preserves_unlinked(frame.object()?) {
+        flags |= PRESERVE_UNLINKED;
     }
     let (open, current) = match replacing {
         None => (wire_stateid(file.opened.stateid), file.opened.stateid),

@@ -24,6 +24,7 @@ pub const RW: Options = Options {
     utf8_names: false,
     attr_cache_ms: 0,
     delegations: None,
+    preserve_unlinked: None,
     flavors: FlavorList::DEFAULT,
     rule_flavors: None,
     xprtsec: XprtsecModes::ALL,
