@@ -4,7 +4,7 @@
 use crate::callbacks::{connected, fine, next, until, watch};
 use crate::operator_tables::connect;
 use crate::rig::{Server, text, wrap};
-use client::nfs4::{Operations, Session, results_inside, succeeded};
+use client::nfs4::{Operations, Session, results_inside, status_flags, succeeded};
 use client::{Callback, CallbackReply, Client, Fh, NlmLock};
 use proto::layout::Bytes;
 use proto::nfs3::StableHow;
@@ -18,7 +18,7 @@ use std::path::PathBuf;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
-use xdr::Reader;
+use xdr::{Encode, Reader, Writer};
 
 /// `OPEN4_SHARE_ACCESS_READ` and `_WRITE`, and `_WANT_READ_DELEG`.
 pub const READ: u32 = 1;
@@ -480,6 +480,19 @@ fn an_export_says_for_itself_whether_there_are_any() {
     assert!(open(&mut reader).delegation.is_none());
 }
 
+/// `SEQ4_STATUS_RECALLABLE_STATE_REVOKED`.
+const RECALLABLE_STATE_REVOKED: u32 = 0x40;
+
+/// The arguments of TEST_STATEID with one stateid.
+struct Tested(Stateid4);
+
+impl Encode for Tested {
+    fn encode(&self, w: &mut Writer) {
+        w.u32(1);
+        w.put(&self.0);
+    }
+}
+
 /// Its client could not return a file whose handle is stale, and a local program would wait for that.
 #[test]
 fn a_file_of_an_export_that_is_gone_holds_nobody_back() {
@@ -515,10 +528,29 @@ fn a_file_of_an_export_that_is_gone_holds_nobody_back() {
     std::fs::write(trees[0].join("file"), b"local").unwrap();
     let [(gone, lost), (handle, delegation)] = held;
     assert_eq!(reader.with_stateid(op::DELEGRETURN, &gone, lost), Nfsstat4::Stale);
-    // it is told by the stateid, and frees that
+    // it is told, but not while it searches
+    let status = |reader: &mut Machine, operations: &Operations| {
+        let reply = reader.client.compound(&mut reader.session, operations).unwrap();
+        status_flags(&reply).unwrap()
+    };
+    let renew = &Operations::new();
+    assert_eq!(status(&mut reader, renew), RECALLABLE_STATE_REVOKED);
+    let test = Operations::new().with(op::TEST_STATEID, &Tested(delegation));
+    until(|| {
+        let began = Instant::now();
+        status(&mut reader, &test);
+        let told = status(&mut reader, renew);
+        // the machine may be too slow
+        let in_time = began.elapsed().as_millis() < 1000;
+        assert!(!in_time || told == 0);
+        in_time
+    });
+    until(|| status(&mut reader, renew) == RECALLABLE_STATE_REVOKED);
+    // it frees the stateid
     let free = Operations::new().with(op::FREE_STATEID, &lost);
     let reply = reader.client.compound(&mut reader.session, &free).unwrap();
     assert_eq!(Reader::new(reply.body()).get::<Nfsstat4>().unwrap(), Nfsstat4::Ok);
+    assert_eq!(status(&mut reader, renew), 0);
     reader.give_back(&handle, delegation);
 }
 

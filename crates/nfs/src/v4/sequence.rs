@@ -4,6 +4,7 @@
 use super::frame::{Frame, REPLY_HEADER, Running};
 use super::status::Failed;
 use proto::nfs4::{Nfsstat4, SequenceArgs};
+use state::Now;
 use state::v4::{ArrivingRequest, SequenceError, Session, Started};
 use xdr::{Reader, Writer};
 
@@ -42,15 +43,15 @@ pub(super) fn sequence<'f>(
             frame.running = Some(Running { session, ticket, cachethis: a.cachethis });
         }
     }
-    put(session, &a, reply);
+    put(session, frame.now, &a, reply);
     Ok(())
 }
 
 #[inline(always)]
-fn put(session: &Session, a: &SequenceArgs, reply: &mut Writer) {
+fn put(session: &Session, now: Now, a: &SequenceArgs, reply: &mut Writer) {
     let (highest, target) = session.highest_slots();
     reply.raw(&a.sessionid);
-    reply.words([a.sequenceid, a.slotid, highest, target, session.status()]);
+    reply.words([a.sequenceid, a.slotid, highest, target, session.status(now)]);
 }
 
 /// The same of a request that has its slot since its beginning came, when all checks were made. If it has come again by
@@ -77,7 +78,7 @@ fn run_arrived<'f>(
         };
     };
     frame.running = Some(Running { session, ticket, cachethis: a.cachethis });
-    put(session, a, reply);
+    put(session, frame.now, a, reply);
     Ok(())
 }
 

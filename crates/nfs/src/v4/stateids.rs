@@ -117,11 +117,13 @@ pub(super) fn test_stateid<'f>(
     reply: &mut Writer,
 ) -> Result<(), Failed> {
     let stateids: TestStateidArgs<'_> = args.get()?;
-    let client = frame.session()?.client_id();
+    let session = frame.session()?;
+    let client = session.client_id();
     let (room, too_big) = frame.room(reply);
     if room / 4 <= stateids.count() {
         return Err(too_big.into());
     }
+    session.note_search(frame.now, frame.v4().state.lease_ms());
     reply.u32(u32::try_from(stateids.count()).unwrap_or(u32::MAX));
     for stateid in stateids.iter() {
         let status = match frame.reading.test(client, stateid_of(stateid)) {

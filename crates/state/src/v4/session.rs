@@ -131,14 +131,20 @@ impl Session {
     }
 
     /// What SEQUENCE's answer says besides: [`status_flags`].
-    pub fn status(&self) -> u32 {
-        let revoked = self.client.revoked.any();
+    pub fn status(&self, now: Now) -> u32 {
+        let revoked = self.client.revoked.is_told(now);
         let revoked = if revoked { status_flags::ADMIN_STATE_REVOKED } else { 0 };
-        let recallable = match self.client.revoked_delegations.any() {
+        let recallable = match self.client.revoked_delegations.is_told(now) {
             true => status_flags::RECALLABLE_STATE_REVOKED,
             false => 0,
         };
         self.status.load(Relaxed) as u32 | revoked | recallable
+    }
+
+    /// The client has tested stateids (RFC 8881 §18.48), as it does to find those that were revoked. `lease_ms` is the lease.
+    pub fn note_search(&self, now: Now, lease_ms: u64) {
+        self.client.revoked.note_search(now, lease_ms);
+        self.client.revoked_delegations.note_search(now, lease_ms);
     }
 
     /// Sets the flags of `mask` to those of `flags`.

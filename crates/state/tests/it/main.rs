@@ -21,6 +21,7 @@ mod v4_delegations;
 mod v4_explore;
 mod v4_minor0;
 mod v4_recovery;
+mod v4_revoked;
 mod v4_shares;
 mod v4_simulation;
 mod v4_world;

@@ -12,17 +12,17 @@ use proptest::prelude::*;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-const RECALL: u64 = 40_000;
+pub const RECALL: u64 = 40_000;
 
-struct World {
-    state: V4State,
-    sessions: Vec<SessionId>,
+pub struct World {
+    pub state: V4State,
+    pub sessions: Vec<SessionId>,
     guard: Arc<()>,
     /// The numbers of the next requests of the sessions.
     requests: Vec<AtomicU32>,
 }
 
-fn file(n: u8) -> FileKey {
+pub fn file(n: u8) -> FileKey {
     FileKey::new(&[n; 8]).unwrap()
 }
 
@@ -33,7 +33,7 @@ fn request(kind: DelegationKind, file: &FileKey) -> DelegationRequest<'_> {
 }
 
 impl World {
-    fn new(clients: u8) -> Self {
+    pub fn new(clients: u8) -> Self {
         Self::with_limits(clients, V4Limits::default())
     }
 
@@ -48,7 +48,7 @@ impl World {
         self.state.read().session(&self.sessions[client]).unwrap().client_id()
     }
 
-    fn renew(&self, client: usize, now: u64) {
+    pub fn renew(&self, client: usize, now: u64) {
         let reading = self.state.read();
         let session = reading.session(&self.sessions[client]).unwrap();
         let number = self.requests[client].fetch_add(1, Relaxed);
@@ -75,7 +75,7 @@ impl World {
             .map(|opened| opened.stateid)
     }
 
-    fn delegate(&self, client: usize, n: u8, now: u64) -> Result<Stateid, NotDelegated> {
+    pub fn delegate(&self, client: usize, n: u8, now: u64) -> Result<Stateid, NotDelegated> {
         self.delegate_for(DelegationKind::Read, client, n, now)
     }
 
@@ -373,9 +373,12 @@ fn one_that_is_not_returned_is_revoked_and_its_client_finds_out() {
     assert_eq!(world.give_back(0, 1, held), Err(StateidError::DelegationRevoked));
     let reading = world.state.read();
     let session = reading.session(&world.sessions[0]).unwrap();
-    assert_eq!(session.status(), status_flags::RECALLABLE_STATE_REVOKED);
+    assert_eq!(session.status(Now(RECALL + 1)), status_flags::RECALLABLE_STATE_REVOKED);
     assert!(world.state.free_revoked(session, &held.other));
-    assert_eq!((session.status(), world.check(0, 1, held)), (0, Err(StateidError::Bad)));
+    assert_eq!(
+        (session.status(Now(RECALL + 1)), world.check(0, 1, held)),
+        (0, Err(StateidError::Bad))
+    );
 }
 
 #[test]
