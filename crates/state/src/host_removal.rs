@@ -137,7 +137,12 @@ impl State {
 
     /// Whether an owner holds a byte of a file.
     pub fn holds(&self, file: &FileKey, who: &Who<'_>) -> bool {
-        let holds = |state: &mut FileState| state.ranges.owner_in(who, ByteRange::ALL).is_some();
+        self.holds_of(file, who, ByteRange::ALL)
+    }
+
+    /// The same of a range.
+    pub fn holds_of(&self, file: &FileKey, who: &Who<'_>, range: ByteRange) -> bool {
+        let holds = |state: &mut FileState| state.ranges.owner_in(who, range).is_some();
         self.files.with(file, holds).unwrap_or(false)
     }
 

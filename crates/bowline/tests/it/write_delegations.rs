@@ -16,6 +16,7 @@ use proto::nlm::Status;
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::time::Instant;
 use xdr::Reader;
 
 /// `OPEN4_SHARE_ACCESS_WANT_WRITE_DELEG`.
@@ -315,9 +316,14 @@ fn the_holder_reads_writes_cuts_and_locks_without_a_recall() {
     let times = Bitmap4::of(&[attr::TIME_ACCESS_SET, attr::TIME_MODIFY_SET]);
     let attrs = Fattr4 { mask: times, values: Bytes(&[0; 8]) };
     let touch = at().with(op::SETATTR, &SetattrArgs { stateid: ANONYMOUS, attrs });
-    for operations in [read, cut, touch, look, lock] {
+    for operations in [read, cut, touch, look] {
         assert_eq!(call(&operations), Nfsstat4::Ok);
     }
+    // before it can know of the delegation it is told to come back
+    until(|| match call(&lock) {
+        Nfsstat4::Delay => false,
+        status => status == Nfsstat4::Ok,
+    });
     let rows = rig.server.json("delegations");
     assert_eq!((rows[0]["kind"].as_str(), rows[0]["recalled_ms"].is_null()), (Some("write"), true));
     let claim = OpenClaim4::DelegCurFh(delegation);
@@ -327,6 +333,63 @@ fn the_holder_reads_writes_cuts_and_locks_without_a_recall() {
     // and local programs meet the lock that was set under the delegation
     let mut old = connect(&rig.server);
     assert_eq!(old.nlm_lock(4, self::lock(&handle), true, false).unwrap(), Status::Denied);
+}
+
+/// A lock of the whole file by its open, and what becomes of it.
+fn locked(machine: &mut Machine, opened: &Opened, owner: &[u8], kind: LockType4) -> Nfsstat4 {
+    let locker = Locker4::by_open(opened.open, LockOwner4 { clientid: 0, owner: Bytes(owner) });
+    let args = LockArgs { kind, reclaim: false, offset: 0, length: u64::MAX, locker };
+    let operations = Operations::new().at(&opened.handle).with(op::LOCK, &args);
+    let reply = machine.client.compound(&mut machine.session, &operations).unwrap();
+    Reader::new(reply.body()).get().unwrap()
+}
+
+/// The client opens a file, and one of its programs locks it by the delegation that comes with that, while another's request
+/// for a lock is on its way.
+#[test]
+fn a_lock_that_crosses_the_delegation_is_not_granted_beside_it() {
+    let rig = rig("delegations=write");
+    let mut holder = Machine::new(&rig.server, b"holder");
+    let mut other = Machine::new(&rig.server, b"other");
+    let locks = || rig.server.json("locks").as_array().unwrap().len();
+    // the machine may be too slow for a request to cross: then once more, with another file
+    let crossed = (0..20).find_map(|n| {
+        let name = format!("crossed-{n}");
+        new_file(&rig, &name);
+        let began = Instant::now();
+        let name = OpenClaim4::Null(Bytes(name.as_bytes()));
+        let opened = holder.open(BOTH | WANT_WRITE, name).unwrap();
+        let kinds = [LockType4::ReadWait, LockType4::Write];
+        let answers = kinds.map(|kind| locked(&mut holder, &opened, b"one", kind));
+        let recalled = other.open(READ, name).err();
+        let answers = (answers, locked(&mut holder, &opened, b"one", LockType4::WriteWait));
+        let in_time = began.elapsed().as_millis() < 1000;
+        in_time.then_some((opened, answers, recalled))
+    });
+    let (opened, answers, recalled) = crossed.expect("less than a second for five requests");
+    assert_eq!(answers, ([Nfsstat4::Delay; 2], Nfsstat4::Delay));
+    assert_eq!((recalled, locks()), (Some(Nfsstat4::Delay), 0));
+    // what its program has locked by the delegation
+    assert_eq!(locked(&mut holder, &opened, b"two", LockType4::Write), Nfsstat4::Ok);
+    assert_eq!(locks(), 1);
+}
+
+/// Linux up to 6.1.176 that has got a lock while another of its programs has it by the delegation.
+#[test]
+fn a_lock_that_its_client_does_not_take_is_given_back() {
+    let rig = rig("delegations=write");
+    let mut holder = Machine::new(&rig.server, b"holder");
+    let opened = holder.open(BOTH | WANT_WRITE, OpenClaim4::Null(Bytes(b"file"))).unwrap();
+    let locks = || rig.server.json("locks").as_array().unwrap().len();
+    until(|| locked(&mut holder, &opened, b"one", LockType4::ReadWait) == Nfsstat4::Ok);
+    assert_eq!(locks(), 1);
+    assert_eq!(locked(&mut holder, &opened, b"one", LockType4::ReadWait), Nfsstat4::Delay);
+    assert_eq!(locks(), 0, "it is free for the program that has it by the delegation");
+    assert_eq!(locked(&mut holder, &opened, b"two", LockType4::Write), Nfsstat4::Ok);
+    holder.give_back(&opened.handle, opened.delegation.unwrap());
+    // without a delegation the lock is his, also when he does not know its stateid
+    assert_eq!(locked(&mut holder, &opened, b"two", LockType4::Write), Nfsstat4::Ok);
+    assert_eq!(locked(&mut holder, &opened, b"one", LockType4::Read), Nfsstat4::Denied);
 }
 
 #[test]

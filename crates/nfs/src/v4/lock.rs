@@ -4,6 +4,7 @@
 //! exclude each other. This file handles the stateids. No call waits: LOCK with READW or WRITEW is answered NFS4ERR_DENIED
 //! like READ and WRITE, and the client is called back when it should retry (CB_NOTIFY_LOCK), if it has a back channel.
 
+use super::cached_locks;
 use super::frame::{Frame, stateid_of, wire_stateid};
 use super::recording;
 use super::status::Failed;
@@ -48,6 +49,13 @@ pub(super) fn lock<'f>(
     from.check_mode(frame, &file, mode)?;
     let (host, client) = host(frame, &manager)?;
     let who = Who::V4 { host, client, owner };
+    let give_back = || {
+        let _gone = manager.unlock(frame.caller.blocking(), &file, &who, range);
+    };
+    let held = frame.nfs.state.holds_of(&file, &who, range);
+    if held && from.is_open() {
+        cached_locks::check_taken(frame, &file, client).inspect_err(|_| give_back())?;
+    }
     let waits = !a.reclaim && matches!(a.kind, LockType4::ReadWait | LockType4::WriteWait);
     let object = frame.object()?;
     let handle = (waits && frame.session()?.has_callbacks()).then(|| object.seal(&object.fid));
@@ -58,14 +66,16 @@ pub(super) fn lock<'f>(
         return Err(Nfsstat4::ReclaimConflict.into());
     }
     done(answer, reply)?;
-    if a.reclaim {
-        frame.session()?.requester().reclaimed(frame.now, &frame.nfs.state);
+    match a.reclaim {
+        true => frame.session()?.requester().reclaimed(frame.now, &frame.nfs.state),
+        false if held => {}
+        false => {
+            cached_locks::check_known(frame, &file, client, waits).inspect_err(|_| give_back())?
+        }
     }
     frame.changed = true;
-    let stateid = from.changed(frame, &file, host, owner).inspect_err(|_| {
-        // nobody could give it back
-        let _gone = manager.unlock(frame.caller.blocking(), &file, &who, range);
-    })?;
+    // without a stateid nobody could give it back
+    let stateid = from.changed(frame, &file, host, owner).inspect_err(|_| give_back())?;
     let stateid = wire_stateid(stateid);
     reply.put(&stateid);
     frame.set_stateid(stateid);
@@ -80,6 +90,10 @@ enum From<'f> {
 }
 
 impl<'f> From<'f> {
+    const fn is_open(self) -> bool {
+        matches!(self, Self::Open(_))
+    }
+
     /// Whether the file is open for what the lock excludes others from.
     fn check_mode(self, frame: &Frame<'f>, file: &FileKey, mode: Mode) -> Result<(), Failed> {
         let granted = match self {

@@ -15,6 +15,7 @@ mod arrived_write;
 mod async_copy;
 mod attr;
 mod attr_sets;
+mod cached_locks;
 pub mod callback;
 mod close;
 mod commit;

@@ -47,7 +47,30 @@ impl Holder {
     }
 }
 
+/// A client's own write delegation of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OwnWriteDelegation {
+    /// How long ago it was granted, in milliseconds.
+    pub age_ms: u64,
+    /// Whether it is recalled.
+    pub is_recalled: bool,
+}
+
 impl V4State {
+    /// The write delegation that this client has of a file.
+    pub fn write_delegation_of(
+        &self,
+        now: Now,
+        file: &FileKey,
+        client: u64,
+    ) -> Option<OwnWriteDelegation> {
+        let found = self.write_holder(file, None)?.delegation;
+        (found.client.id == client).then(|| OwnWriteDelegation {
+            age_ms: found.age_ms(now),
+            is_recalled: found.recalled_for_ms(now).is_some(),
+        })
+    }
+
     /// Whether this client has the write delegation of a file.
     pub fn is_writing(&self, file: &FileKey, client: u64) -> bool {
         let holder = self.write_holder(file, None);

@@ -70,7 +70,7 @@ pub use delegation::{
 pub use delegation_entry::{DelegationKind, DelegationRequest, PendingWrite, Recall};
 pub use exchange_id::{ExchangeId, ExchangeIdError, Exchanged};
 pub use granted_attrs::{DelegatedTimes, FileTime, GrantedAttrs};
-pub use holder::Holder;
+pub use holder::{Holder, OwnWriteDelegation};
 pub use limits::V4Limits;
 pub use lock_entry::Released;
 pub use lock_state::LockRef;

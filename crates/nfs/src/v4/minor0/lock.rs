@@ -1,6 +1,7 @@
 //! LOCK in version 4.0 (RFC 7530 §16.10): a request of the lock owner, and of the open owner as well when the lock owner has no
 //! lock by the open yet. No request waits: a conflict is answered NFS4ERR_DENIED, and the client asks again.
 
+use super::super::cached_locks;
 use super::super::frame::{Frame, stateid_of, wire_stateid};
 use super::super::lock::{check_open_mode, current_file, done, manager, mode, range};
 use super::super::recording;
@@ -108,19 +109,27 @@ fn take<'f>(
     let manager = manager(frame)?;
     let host = lock_owner::host(frame, &manager, client)?;
     let who = Who::V4 { host, client: client.id(), owner };
+    let held = frame.nfs.state.holds_of(&file, &who, range);
     let wanted = LockWanted { who, range, mode, reclaim: a.reclaim, notify: None };
     let answer = manager.lock(frame.caller.blocking(), frame.object()?.clone(), wanted);
     if a.reclaim && matches!(answer, LockAnswer::Denied(_)) {
         return Err(Nfsstat4::ReclaimConflict.into());
     }
     done(answer, reply)?;
-    if a.reclaim {
-        requester.reclaimed(frame.now, &frame.nfs.state);
-    }
-    let stateid = named(&file, host).inspect_err(|_| {
-        // without a stateid the client could not release it
+    let give_back = || {
         let _gone = manager.unlock(frame.caller.blocking(), &file, &who, range);
-    })?;
+    };
+    let waits = matches!(a.kind, LockType4::ReadWait | LockType4::WriteWait);
+    match a.reclaim {
+        true => requester.reclaimed(frame.now, &frame.nfs.state),
+        false if held => {}
+        false => {
+            cached_locks::check_known(frame, &file, client.id(), waits)
+                .inspect_err(|_| give_back())?;
+        }
+    }
+    // without a stateid the client could not release it
+    let stateid = named(&file, host).inspect_err(|_| give_back())?;
     reply.put(&wire_stateid(stateid));
     Ok(())
 }
