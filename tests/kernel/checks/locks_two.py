@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 
-from check import errno_of, sh
+from check import ask, errno_of, sh
 from two import (ENVIRONMENT, LIMIT_S, ME, OTHER, count_of, in_processes, increments, is_refused, meet, opened, run_guests,
                  tell, told, whole)
 
@@ -147,6 +147,32 @@ def dotlocks_exclude():
     assert int(open("count").read()) == 4 * (ROUNDS // 3)
 
 
+def a_replaced_file_that_is_still_open_is_not_opened_again():
+    """One has a file open that a program of the server's machine replaces; the other opens the name and gets the new one,
+    though it knows the old one's handle."""
+    for n in range(4):
+        name, holder = "held-%d" % n, 1 + n % 2
+        if ME == holder:
+            with open(name, "w") as f:
+                f.write("old")
+        meet("made-" + name)
+        with open(name) as f:
+            assert f.read() == "old"
+        meet("known-" + name)
+        held = open(name) if ME == holder else None
+        meet("held-" + name)
+        if ME == 1:
+            ask("cd a/%s; printf new >new; mv new %s" % (os.path.basename(os.getcwd()), name))
+        meet("replaced-" + name)
+        if ME != holder:
+            with open(name) as f:
+                assert f.read() == "new", name
+        meet("opened-" + name)
+        if ME == holder:
+            assert held.read() == "old"
+            held.close()
+
+
 def one_makes_the_pid_file():
     """As PostgreSQL creates postmaster.pid: only one process succeeds."""
     made = []
@@ -270,5 +296,6 @@ def maildir_loses_no_mail():
 
 
 run_guests([each_excludes_the_other, a_waiter_is_granted_when_the_holder_lets_go, counters_miss_nothing,
-          sqlite_keeps_every_row, git_keeps_every_commit, dotlocks_exclude, dotlocks_by_lockfile, one_makes_the_pid_file,
+          sqlite_keeps_every_row, git_keeps_every_commit, dotlocks_exclude, dotlocks_by_lockfile,
+          a_replaced_file_that_is_still_open_is_not_opened_again, one_makes_the_pid_file,
           a_stale_pid_file_is_taken_over, maildir_loses_no_mail, mail_is_delivered_by_procmail])

@@ -380,7 +380,8 @@ fn what_delegations_save() {
 #[test]
 fn locks_of_two_version_4_clients() {
     let checks = "each_excludes_the_other a_waiter_is_granted_when_the_holder_lets_go \
-                  counters_miss_nothing sqlite_keeps_every_row";
+                  counters_miss_nothing sqlite_keeps_every_row \
+                  a_replaced_file_that_is_still_open_is_not_opened_again";
     let kind = "ext4 --set versions=2,3,4.1";
     let environment = [("LOCK_CHECKS", checks)];
     guests_with(&environment, 2, kind, "locks_two", "vers=4.1|vers=4.1", 400);

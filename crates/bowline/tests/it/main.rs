@@ -44,6 +44,7 @@ mod many_lock_hosts;
 mod many_opens;
 mod metrics;
 mod minor0_delegations;
+mod nameless_files;
 mod nfs3_client;
 mod operator_tables;
 mod page_tls;

@@ -86,7 +86,7 @@ pub(super) fn open<'f>(
             }
         }
         (OpenClaim4::Fh, OpenHow4::NoCreate) => {
-            OpenedFile::by_handle(reserve(frame, &dir_or_file, owner, mode, Found::There)?)
+            OpenedFile::by_handle(reserve(frame, &dir_or_file, owner, mode, Found::ByHandle)?)
         }
         (OpenClaim4::Previous(_), OpenHow4::NoCreate) => {
             let opened = reserve(frame, &dir_or_file, owner, mode, Found::Reclaimed)?;
@@ -285,10 +285,15 @@ pub(super) fn reserve(
         file.check_writable()?;
     }
     let (kept, attr) = keep(file, access_of(mode), found)?;
+    // it may be there just because a CLOSE is on its way. Who opens the file of a name by the handle that he knows, as Linux
+    // does, looks the name up again if that is stale; else he would go on with a file that was replaced before.
+    if let (Found::ByHandle, Some(Attr { nlink: 0, .. })) = (found, &attr) {
+        return Err(Status::Stale.into());
+    }
     let may_reclaim = || frame.nfs.state.may_reclaim();
     let reclaim: Option<&dyn Fn() -> bool> = match found {
         Found::Reclaimed => Some(&may_reclaim),
-        Found::There => None,
+        Found::There | Found::ByHandle => None,
     };
     Ok((reserve_kept(frame, file, (owner, mode), kept, reclaim)?, attr))
 }

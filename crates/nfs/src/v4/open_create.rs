@@ -20,10 +20,11 @@ use proto::nfs4::{Bitmap4, Createhow4, Nfsstat4, attr as a};
 use state::{ShareBits, ShareMode};
 use vfs::{Attr, Create, Created, FileType, Kept, Name, Status, need_regular};
 
-/// Whether a file was there, or was open before the server's restart.
+/// Whether a file was there, by its name or a delegation or by its handle alone, or was open before the server's restart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Found {
     There,
+    ByHandle,
     Reclaimed,
 }
 
