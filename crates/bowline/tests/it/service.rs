@@ -46,6 +46,7 @@ fn status_describes_a_running_server() {
         "call_memory_bytes_max",
         "open_files",
         "open_files_max",
+        "unlinked_files",
         "worker_threads",
         "blocked_exports",
         "state",

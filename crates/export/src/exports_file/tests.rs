@@ -70,6 +70,7 @@ fn every_option_of_the_table_is_parsed_as_documented() {
                 format!("{}=/a@b+c:/d@[::1]", option.name)
             }
             Some("off|read|write") => format!("{}=read", option.name),
+            Some("on|off") => format!("{}=on", option.name),
             Some("none:tls:mtls") => format!("{}=mtls:tls", option.name),
             Some("sha256:DIGITS") => format!("{}=sha256:{}", option.name, "5a".repeat(32)),
             Some(_) => format!("{}=7", option.name),
