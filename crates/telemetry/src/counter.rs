@@ -110,8 +110,8 @@ counters! {
     RangesPadded = "ranges-padded",
     /// Replies that were half sent when their file had to be brought back into memory.
     RangesFetched = "ranges-fetched",
-    /// READs whose data was copied because TLS in this process seals their connection; they are among those of
-    /// `copied-not-taken`.
+    /// READs whose data was copied because TLS in this process seals their connection: into the reply, then they are among
+    /// those of `copied-not-taken`, or piece by piece when it is sent.
     CopiedSealed = "copied-sealed",
     /// Service rounds of connections that ended before all received calls were answered, so that
     /// other connections were served.

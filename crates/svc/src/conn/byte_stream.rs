@@ -10,6 +10,7 @@
 use crate::addresses::canonical;
 use crate::conn::seal::{Arrived, Seal};
 use crate::kernel_tls::{KernelTls, TakeOverOutcome};
+use crate::limits::SEALED_AT_ONCE;
 use rpc::{Peer, Transport, TransportSecurity};
 use std::io::{self, IoSlice};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -59,10 +60,11 @@ impl ByteStream {
         })
     }
 
-    /// Whether [`ByteStream::send_file`] can be used: the kernel sends files' pages where bytes leave as they are, or
-    /// where it encrypts them itself.
-    pub fn can_send_files(&self) -> bool {
-        !self.opens_records()
+    /// Bytes of the shortest range for which [`ByteStream::send_file`] is to be used. The kernel sends files' pages where
+    /// bytes leave as they are, or where it encrypts them itself. What this process encrypts is read piece by piece, which
+    /// pays where it is more than a piece.
+    pub fn range_min(&self) -> usize {
+        if self.opens_records() { SEALED_AT_ONCE } else { 0 }
     }
 
     /// Whether [`ByteStream::move_into`] can be used, which moves bytes as they arrive. Of a stream that the kernel
@@ -181,10 +183,10 @@ impl ByteStream {
     /// Sends as much of a range of a file as fits; 0 if the file ends before `offset`.
     ///
     /// # Errors
-    /// As sendfile(2).
+    /// As sendfile(2), and as read(2) where this process encrypts.
     pub fn send_file(&self, file: BorrowedFd<'_>, offset: u64, len: usize) -> io::Result<usize> {
-        match self.seal.get().and_then(|seal| seal.kernel()) {
-            Some(records) => records.send_file(&self.tcp, file, offset, len),
+        match self.seal.get() {
+            Some(seal) => seal.send_file(&self.tcp, file, offset, len),
             None => sys::socket::send_file(&self.tcp, file, offset, len),
         }
     }

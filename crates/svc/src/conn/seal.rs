@@ -16,6 +16,7 @@ use rpc::{HeldCertificate, TransportSecurity};
 use std::cell::RefCell;
 use std::io::{self, ErrorKind, IoSlice};
 use std::net::TcpStream;
+use std::os::fd::BorrowedFd;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use tls::Session;
@@ -27,6 +28,8 @@ thread_local! {
     static RECORDS: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
     /// Bytes of several replies that share records.
     static GATHERED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+    /// A piece of a file. It keeps its length as well.
+    static READ: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
 /// The record layer of a connection.
@@ -129,8 +132,26 @@ impl Seal {
     /// As sendmsg(2); the session can send nothing more.
     pub fn send(&self, tcp: &TcpStream, parts: &[IoSlice<'_>], more: bool) -> io::Result<usize> {
         match &self.records {
-            Records::Process(state) => lock(state).send(tcp, parts),
+            Records::Process(state) => lock(state).send(tcp, parts, more),
             Records::Kernel(records) => records.send(tcp, parts, more),
+        }
+    }
+
+    /// Sends as much of a range of a file as fits; 0 if the file ends before `offset`. This process reads a piece that its
+    /// processor's caches hold, and encrypts and sends it before it reads the next one.
+    ///
+    /// # Errors
+    /// As sendfile(2) and read(2).
+    pub fn send_file(
+        &self,
+        tcp: &TcpStream,
+        file: BorrowedFd<'_>,
+        offset: u64,
+        len: usize,
+    ) -> io::Result<usize> {
+        match &self.records {
+            Records::Process(state) => lock(state).send_file(tcp, file, offset, len),
+            Records::Kernel(records) => records.send_file(tcp, file, offset, len),
         }
     }
 
@@ -206,7 +227,7 @@ impl State {
         })
     }
 
-    fn send(&mut self, tcp: &TcpStream, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+    fn send(&mut self, tcp: &TcpStream, parts: &[IoSlice<'_>], more: bool) -> io::Result<usize> {
         if !self.flush(tcp)? {
             return Err(ErrorKind::WouldBlock.into());
         }
@@ -214,15 +235,9 @@ impl State {
         let mut left = PartsLeft { parts, at: 0 };
         left.skip(taken);
         while !left.is_empty() {
-            let (len, all) = RECORDS.with_borrow_mut(|records| {
-                let sealed = GATHERED.with_borrow_mut(|gathered| {
-                    let piece = left.next(gathered);
-                    self.session.seal_at(0, piece, records).map(|sealed| (piece.len(), sealed))
-                });
-                let (len, sealed) =
-                    sealed.map_err(|error| io::Error::new(ErrorKind::BrokenPipe, error))?;
-                let records = records.get(..sealed).unwrap_or_default();
-                Ok::<_, io::Error>((len, self.offer(tcp, records, len)?))
+            let (len, all) = GATHERED.with_borrow_mut(|gathered| {
+                let piece = left.next(gathered);
+                Ok::<_, io::Error>((piece.len(), self.send_piece(tcp, piece, more)?))
             })?;
             if !all {
                 break;
@@ -232,12 +247,56 @@ impl State {
         if taken == 0 { Err(ErrorKind::WouldBlock.into()) } else { Ok(taken) }
     }
 
+    fn send_file(
+        &mut self,
+        tcp: &TcpStream,
+        file: BorrowedFd<'_>,
+        offset: u64,
+        len: usize,
+    ) -> io::Result<usize> {
+        if !self.flush(tcp)? {
+            return Err(ErrorKind::WouldBlock.into());
+        }
+        let mut taken = std::mem::take(&mut self.unsent_plain);
+        while taken < len {
+            let (got, all) = READ.with_borrow_mut(|piece| {
+                if piece.is_empty() {
+                    piece.resize(SEALED_AT_ONCE, 0);
+                }
+                let room = len.saturating_sub(taken).min(SEALED_AT_ONCE);
+                let room = piece.get_mut(..room).unwrap_or_default();
+                let got = sys::io::read(file, room, offset.saturating_add(taken as u64))?;
+                match room.get(..got) {
+                    Some(piece) if got > 0 => Ok((got, self.send_piece(tcp, piece, false)?)),
+                    Some(_) | None => Ok::<_, io::Error>((0, true)),
+                }
+            })?;
+            if got == 0 {
+                return Ok(taken);
+            }
+            if !all {
+                break;
+            }
+            taken = taken.saturating_add(got);
+        }
+        if taken == 0 { Err(ErrorKind::WouldBlock.into()) } else { Ok(taken) }
+    }
+
+    /// Seals a piece and sends its records, or keeps what the socket does not take; whether it took all.
+    fn send_piece(&mut self, tcp: &TcpStream, piece: &[u8], more: bool) -> io::Result<bool> {
+        RECORDS.with_borrow_mut(|records| {
+            let sealed = self.session.seal_at(0, piece, records);
+            let len = sealed.map_err(|error| io::Error::new(ErrorKind::BrokenPipe, error))?;
+            self.offer(tcp, records.get(..len).unwrap_or_default(), piece.len(), more)
+        })
+    }
+
     fn close(&mut self, tcp: &TcpStream) {
         if matches!(self.flush(tcp), Ok(true)) {
             let mut alert = Vec::new();
             self.session.close(&mut alert);
             // the connection ends in any case
-            let _ = self.offer(tcp, &alert, 0);
+            let _ = self.offer(tcp, &alert, 0, false);
         }
     }
 
@@ -256,9 +315,21 @@ impl State {
         Ok(true)
     }
 
-    /// Sends records with this much plain text, or keeps what the socket does not take; whether it took all.
-    fn offer(&mut self, tcp: &TcpStream, records: &[u8], plain: usize) -> io::Result<bool> {
-        let gone = match sys::socket::send(tcp, &[IoSlice::new(records)]) {
+    /// Sends records with this much plain text, or keeps what the socket does not take; whether it took all. With `more`,
+    /// the last bytes may wait for those of the next send.
+    fn offer(
+        &mut self,
+        tcp: &TcpStream,
+        records: &[u8],
+        plain: usize,
+        more: bool,
+    ) -> io::Result<bool> {
+        let parts = [IoSlice::new(records)];
+        let sent = match more {
+            true => sys::socket::send_ahead(tcp, &parts),
+            false => sys::socket::send(tcp, &parts),
+        };
+        let gone = match sent {
             Ok(len) => len,
             Err(error)
                 if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) =>

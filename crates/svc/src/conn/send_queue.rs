@@ -1,5 +1,6 @@
 //! Replies on their way into a socket: bytes by `sendmsg`, ranges of files by `sendfile` out of the page cache,
-//! as many of both as the socket takes without waiting.
+//! as many of both as the socket takes without waiting. Over TLS whose records this process encrypts, ranges are read
+//! when they are sent (`seal.rs`).
 //!
 //! Bytes before a range leave with `MSG_MORE`, so that header and data share packets. The length of a range was
 //! fixed when the reply was written: where the file has become shorter meanwhile, zeros are sent. Where the
@@ -18,7 +19,8 @@ use xdr::{FileRange, Segment, Writer};
 
 /// Parts of bytes that are offered to the socket at once.
 const AT_ONCE: usize = 16;
-/// What a range in the queue takes from the budget: its entry and its share of an open file.
+/// What a range in the queue takes from the budget: its entry and its share of an open file. Over TLS whose records this process
+/// makes it is a piece more, which may be sealed and wait for the socket.
 const RANGE_COST: usize = 256;
 /// Bytes that are read at once where the kernel refuses to send from a file.
 const COPY: usize = 16 << 10;
@@ -51,14 +53,15 @@ impl<'p> SendPart<'p> {
 #[derive(Debug)]
 enum QueuedPart {
     Bytes(Vec<u8>),
-    File(FileRange),
+    /// And what it takes from the budget.
+    File(FileRange, usize),
 }
 
 impl QueuedPart {
     const fn len(&self) -> usize {
         match self {
             Self::Bytes(bytes) => bytes.len(),
-            Self::File(range) => range.len,
+            Self::File(range, _) => range.len,
         }
     }
 
@@ -66,7 +69,7 @@ impl QueuedPart {
     const fn cost(&self) -> usize {
         match self {
             Self::Bytes(bytes) => bytes.len(),
-            Self::File(_) => RANGE_COST,
+            Self::File(_, cost) => *cost,
         }
     }
 }
@@ -103,7 +106,7 @@ impl SendQueue {
             let gone = std::mem::take(&mut gone);
             match piece {
                 QueuedPart::Bytes(bytes) => SendPart::Bytes(bytes.get(gone..).unwrap_or_default()),
-                QueuedPart::File(range) => SendPart::File(range, gone),
+                QueuedPart::File(range, _) => SendPart::File(range, gone),
             }
         })
     }
@@ -126,8 +129,14 @@ impl SendQueue {
         })
     }
 
-    /// Keeps what is left of the parts after the first `gone` bytes.
-    pub fn keep<'p>(&mut self, parts: impl Iterator<Item = SendPart<'p>>, mut gone: usize) {
+    /// Keeps what is left of the parts after the first `gone` bytes. `stream` may keep some of each range itself
+    /// ([`ByteStream::range_min`]).
+    pub fn keep<'p>(
+        &mut self,
+        stream: &ByteStream,
+        parts: impl Iterator<Item = SendPart<'p>>,
+        mut gone: usize,
+    ) {
         for part in parts {
             let skip = gone.min(part.len());
             gone = gone.saturating_sub(skip);
@@ -137,7 +146,8 @@ impl SendQueue {
                     QueuedPart::Bytes(bytes.get(skip..).unwrap_or_default().to_vec())
                 }
                 SendPart::File(range, before) => {
-                    QueuedPart::File(rest(range, before.saturating_add(skip)))
+                    let range = rest(range, before.saturating_add(skip));
+                    QueuedPart::File(range, RANGE_COST.saturating_add(stream.range_min()))
                 }
             };
             self.len = self.len.saturating_add(piece.len());
@@ -265,7 +275,11 @@ fn send_range(
                 send_copied(stream, stats, zeros, left > COPY)?
             }
             Ok(taken) => {
-                stats.add(Counter::BytesNotCopied, taken as u64);
+                let how = match stream.opens_records() {
+                    true => Counter::BytesCopied,
+                    false => Counter::BytesNotCopied,
+                };
+                stats.add(how, taken as u64);
                 taken
             }
             Err(error) if error.kind() == ErrorKind::Interrupted => continue,
@@ -279,6 +293,9 @@ fn send_range(
         };
         if taken == 0 {
             break;
+        }
+        if gone == 0 && stream.opens_records() {
+            stats.add(Counter::CopiedSealed, 1);
         }
         gone = gone.saturating_add(taken);
     }

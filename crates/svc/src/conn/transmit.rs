@@ -326,7 +326,7 @@ impl Conn {
         if tx.queue.is_empty() {
             self.counters.taken_ms.store(pool.clock.now_ms(), Relaxed);
         }
-        tx.queue.keep(SendPart::of(replies), gone);
+        tx.queue.keep(&self.stream, SendPart::of(replies), gone);
         pool.queued.force_take(tx.queue.cost().saturating_sub(before));
         stats.add(Counter::RepliesQueued, 1);
         self.note(tx);

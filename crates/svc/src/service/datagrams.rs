@@ -173,7 +173,7 @@ impl<'b> Calls<'b> for DatagramCalls<'_, 'b> {
             };
             let peer = self.datagrams.peer(datagram.from, datagram.to);
             let record = Record::InPlace(datagram.bytes);
-            return Ok(IncomingCall { record, argument: None, peer, batch, can_send_files: true });
+            return Ok(IncomingCall { record, argument: None, peer, batch, range_min: 0 });
         }
     }
 

@@ -59,8 +59,8 @@ impl<'r> Calls<'r> for ResumedCalls<'r, '_> {
     fn next(&mut self, _now_ns: u64) -> Result<IncomingCall<'r>, Answered> {
         let record = Record::InPlace(self.record.take().ok_or(Answered)?);
         let call = self.resumed.call.borrow();
-        let (peer, can_send_files) = (call.peer, call.conn.stream.can_send_files());
-        Ok(IncomingCall { record, argument: None, peer, batch: ReplyBatch::One, can_send_files })
+        let (peer, range_min) = (call.peer, call.conn.stream.range_min());
+        Ok(IncomingCall { record, argument: None, peer, batch: ReplyBatch::One, range_min })
     }
 
     fn host(&self) -> &dyn CallHost {

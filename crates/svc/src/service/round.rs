@@ -75,8 +75,8 @@ pub(crate) struct IncomingCall<'b> {
     pub peer: Peer,
     /// Whether other replies leave together with this one.
     pub batch: ReplyBatch,
-    /// Whether ranges of files can leave without being copied.
-    pub can_send_files: bool,
+    /// Bytes of the shortest range of a file that can leave by itself, whatever the setting allows.
+    pub range_min: usize,
 }
 
 /// Where the calls of a round come from and where their replies go.
@@ -181,7 +181,7 @@ impl<'w> Round<'w> {
         let transport = call.peer.transport;
         reply.clear();
         let range_min = shared.zero_copy.now().range_min(transport, call.batch);
-        reply.take_ranges(if call.can_send_files { range_min } else { None });
+        reply.take_ranges(range_min.map(|bytes| bytes.max(call.range_min)));
         let mark = (transport == Transport::Tcp).then(|| {
             let start = reply.mark();
             reply.u32(0);

@@ -99,7 +99,7 @@ pub(crate) fn serve(worker: &mut WorkerContext, mut rx: Box<Rx>) {
     let stream_round = StreamRound {
         round,
         peer: rx.conn.caller(),
-        can_send_files: rx.conn.stream.can_send_files(),
+        range_min: rx.conn.stream.range_min(),
         rx: RefCell::new(Some(rx)),
         collected: RefCell::new(mem::take(&mut buffers.collected)),
         rest: Cell::new(input),
@@ -187,8 +187,8 @@ impl<'b> Calls<'b> for StreamCalls<'_, 'b> {
             true => ReplyBatch::One,
             false => ReplyBatch::Many,
         };
-        let (peer, can_send_files) = (self.stream.peer, self.stream.can_send_files);
-        Ok(IncomingCall { record, argument, peer, batch, can_send_files })
+        let (peer, range_min) = (self.stream.peer, self.stream.range_min);
+        Ok(IncomingCall { record, argument, peer, batch, range_min })
     }
 
     fn host(&self) -> &dyn CallHost {
@@ -205,7 +205,7 @@ impl<'b> Calls<'b> for StreamCalls<'_, 'b> {
             return Some(RoundEnd::Detached);
         }
         self.stream.size_buffers(done.outcome.buffers);
-        if !self.stream.can_send_files && done.outcome.copied == Some(Copied::NotTaken) {
+        if self.stream.range_min > 0 && done.outcome.copied == Some(Copied::NotTaken) {
             self.stream.round.stats.add(Counter::CopiedSealed, 1);
         }
         if let Record::Joined(memory) = call.record {

@@ -75,8 +75,8 @@ pub(crate) enum RoundEnd {
 pub(crate) struct StreamRound<'b> {
     pub round: Round<'b>,
     pub peer: Peer,
-    /// See [`crate::conn::byte_stream::ByteStream::can_send_files`].
-    pub can_send_files: bool,
+    /// See [`crate::conn::byte_stream::ByteStream::range_min`].
+    pub range_min: usize,
     /// The connection, until the worker is detached.
     pub rx: RefCell<Option<Box<Rx>>>,
     /// Replies that have not been sent.

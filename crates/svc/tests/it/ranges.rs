@@ -1,7 +1,8 @@
 //! Replies that are ranges of files: whole and in order, whatever the file and the client do.
 
+use crate::tls::{Sealed, call, receive};
 use crate::toy::{ECHO, FILE, Toy, config, datagrams, message, opaque, record, results, until};
-use bowline_svc::{Config, Limits, UdpSockets, ZeroCopy};
+use bowline_svc::{Config, KernelTlsChoice, Limits, UdpSockets, ZeroCopy};
 use std::fs::File;
 use std::io::{Error, ErrorKind, Read, Write};
 use std::os::unix::fs::FileExt;
@@ -22,12 +23,24 @@ fn bytes(offset: usize, len: usize) -> Vec<u8> {
 /// A server with a file of `len` bytes, and the file, open for writing.
 fn with_file(len: usize, config: Config) -> (Toy, File) {
     let toy = Toy::start(config);
+    let file = write_file(&toy, len);
+    (toy, file)
+}
+
+fn write_file(toy: &Toy, len: usize) -> File {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("file");
     std::fs::write(&path, bytes(0, len)).unwrap();
     *toy.state.file.lock().unwrap() = Some(Arc::new(File::open(&path).unwrap().into()));
-    let file = File::options().write(true).open(&path).unwrap();
-    (toy, file)
+    File::options().write(true).open(&path).unwrap()
+}
+
+/// The same for a server over TLS, whose records it makes itself.
+fn with_file_over_tls(len: usize, config: Config) -> (Sealed, File) {
+    let sealed = Sealed::start_as(Duration::from_secs(10), config);
+    sealed.toy.server.set_kernel_tls(KernelTlsChoice::Off);
+    let file = write_file(&sealed.toy, len);
+    (sealed, file)
 }
 
 /// Bytes of payload that were copied, and that were not.
@@ -143,6 +156,55 @@ fn a_range_truncated_during_the_send_is_padded_with_zeros() {
     assert!(toy.counter(Counter::RangesPadded) > 0);
     assert_eq!(client.call(99, ECHO, &opaque(b"in step")), opaque(b"in step"));
     toy.stop();
+}
+
+/// Ranges of less than a piece are copied into the reply, whatever the setting says.
+#[test]
+fn a_range_over_tls_contains_the_data_of_the_file() {
+    for choice in [ZeroCopy::On, ZeroCopy::Off] {
+        let config = Config { zero_copy: choice, ..config() };
+        let (server, _file) = with_file_over_tls(3 << 20, config);
+        let mut client = server.connect();
+        let asked =
+            [(7, 1), (3, 131_071), (0, 131_072), (5, 131_073), (12_345, 2 << 20), (1, 1 << 20)];
+        let mut read = 0;
+        for (xid, (offset, len)) in asked.into_iter().enumerate() {
+            let got = call(&mut client, xid as u32, FILE, &ask(offset, len));
+            assert!(got == opaque(&bytes(offset, len)), "{len} bytes at {offset}");
+            read += len as u64;
+        }
+        let toy = &server.toy;
+        until("all is counted", || moved(toy) == (read, 0));
+        let sealed = || toy.counter(Counter::CopiedSealed);
+        until("and how", || sealed() == 6);
+        server.toy.stop();
+    }
+}
+
+/// Of what a client does not take, the records under way are kept, and of the rest which file it is.
+#[test]
+fn unread_ranges_over_tls_are_read_when_the_client_takes_them() {
+    const LEN: usize = 4 << 20;
+    let (server, file) = with_file_over_tls(LEN, config());
+    let toy = &server.toy;
+    let mut client = server.connect();
+    for xid in 0..16 {
+        client.write_all(&record(&message(xid, FILE, &ask(1, LEN - 1)))).unwrap();
+        client.write_all(&record(&message(1000 + xid, ECHO, &opaque(b"behind it")))).unwrap();
+    }
+    until("its socket is full", || toy.server.conns().iter().any(|conn| conn.queued_bytes > 0));
+    file.set_len(5000).unwrap();
+    for xid in 0..16 {
+        let (got, result) = results(&receive(&mut client).unwrap());
+        assert_eq!((got, result.len()), (xid, 4 + LEN));
+        let mut pairs = result[4..4 + LEN - 1].iter().enumerate();
+        assert!(pairs.all(|(at, b)| *b == byte(at + 1) || at >= 4999 && *b == 0), "{xid}");
+        let behind = results(&receive(&mut client).unwrap());
+        assert_eq!(behind, (1000 + xid, opaque(b"behind it")));
+    }
+    assert!(toy.counter(Counter::RangesPadded) > 0);
+    drop(client);
+    server.toy.stop();
 }
 
 #[test]
