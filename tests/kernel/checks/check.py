@@ -55,7 +55,11 @@ def ask(command, timeout_s=60):
 
 def restart_server():
     """kill -9 and a new server on the same state directory."""
-    open(JOB + "/restart", "w").close()
+    try:
+        open(JOB + "/restart", "w").close()
+    except FileNotFoundError:
+        # hostfs asks for the attributes of what it has made: the server's side may have seen and removed it by then
+        pass
     while os.path.exists(JOB + "/restart"):
         time.sleep(0.02)
 
