@@ -19,10 +19,10 @@ use vfs::{Change, Component, Kept, Name, Status, Time, Want};
 
 /// A change of a directory's entries that may be made, until this is dropped. One word: most are in nobody's way.
 #[must_use = "the change may be made only as long as this lives"]
-pub struct EntryChange<'a>(Option<Box<PassingChange<'a>>>);
+pub struct EntryChange<'a>(Option<Box<HolderChange<'a>>>);
 
 /// A change of the directory's only holder.
-struct PassingChange<'a> {
+struct HolderChange<'a> {
     nfs: &'a Nfs,
     dir: &'a Object<'a>,
     key: FileKey,
@@ -49,7 +49,7 @@ impl EntryChange<'_> {
     }
 }
 
-impl Drop for PassingChange<'_> {
+impl Drop for HolderChange<'_> {
     fn drop(&mut self) {
         drop(self.passing.take());
         let found = self.dir.backend().getattr(&self.dir.cx(), &self.dir.fid, Want::STAT);
@@ -157,7 +157,7 @@ impl Nfs {
         let leases = dir.backend().leases().ok_or(Status::Jukebox)?;
         if let Some(passing) = leases.let_change_pass(&dir.cx(), &dir.fid) {
             let (passing, expected) = (Some(passing), Some(before.ctime));
-            let passing = PassingChange { nfs: self, dir, key, passing, expected };
+            let passing = HolderChange { nfs: self, dir, key, passing, expected };
             return Ok(EntryChange(Some(Box::new(passing))));
         }
         self.end_all_of(dir)?;

@@ -21,6 +21,7 @@ pub mod mount;
 pub mod nlm;
 pub mod nsm;
 pub mod object;
+mod on_off;
 pub mod portmap;
 mod program_state;
 pub mod rquota;
@@ -38,10 +39,11 @@ use std::sync::Arc;
 
 pub use byte_range_locks::{ByteRangeLocks, LockAnswer, LockWanted};
 pub use delegation_progress::{DelegationCounts, RETURN_BOUNDS_MS};
+pub use on_off::{OnOff, OnOffError};
 pub use program_state::Nfs;
 pub use settings::{
-    CopyMode, CopyModeError, NfsSettings, NfsVersions, NfsVersionsError, PreserveUnlinked,
-    PreserveUnlinkedError, TransferSize, TransferSizeError,
+    CopyMode, CopyModeError, NfsSettings, NfsVersions, NfsVersionsError, TransferSize,
+    TransferSizeError,
 };
 pub use store::{Store, Volatile};
 pub use v4::{CopyCounts, CopyView, DelegationView, OpenView};

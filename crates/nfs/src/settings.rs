@@ -2,6 +2,7 @@
 //!
 //! Each value is read once per call, relaxed: a change counts for the calls that come after it.
 
+use crate::on_off::OnOff;
 use export::Delegate;
 use rpc::{ServedVersions, Transport};
 use std::fmt;
@@ -223,50 +224,6 @@ impl fmt::Display for CopyMode {
     }
 }
 
-/// Whether files that are open outlive their last name and a restart of the server, where the export does not say it (the
-/// setting `preserve-unlinked`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum PreserveUnlinked {
-    /// They last as long as the server.
-    #[default]
-    Off,
-    /// They outlive it.
-    On,
-}
-
-/// A word that is not a value of [`PreserveUnlinked`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PreserveUnlinkedError;
-
-impl fmt::Display for PreserveUnlinkedError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("on or off")
-    }
-}
-
-impl std::error::Error for PreserveUnlinkedError {}
-
-impl FromStr for PreserveUnlinked {
-    type Err = PreserveUnlinkedError;
-
-    fn from_str(text: &str) -> Result<Self, PreserveUnlinkedError> {
-        match text {
-            "on" => Ok(Self::On),
-            "off" => Ok(Self::Off),
-            _ => Err(PreserveUnlinkedError),
-        }
-    }
-}
-
-impl fmt::Display for PreserveUnlinked {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::On => "on",
-            Self::Off => "off",
-        })
-    }
-}
-
 /// The live settings.
 #[derive(Debug)]
 pub struct NfsSettings {
@@ -350,8 +307,8 @@ impl NfsSettings {
     }
 
     /// Changes whether open files outlive the server without a name, for those that are opened from now on.
-    pub fn set_preserve_unlinked(&self, choice: PreserveUnlinked) {
-        self.preserves_unlinked.store(choice == PreserveUnlinked::On, Ordering::Relaxed);
+    pub fn set_preserve_unlinked(&self, choice: OnOff) {
+        self.preserves_unlinked.store(choice == OnOff::On, Ordering::Relaxed);
     }
 
     /// Whether they do where the export does not say it.

@@ -36,13 +36,13 @@ impl HeldDirectories {
 }
 
 /// Does something about a held directory when it is dropped.
-struct AtEnd {
+struct DirectoryGuard {
     state: Arc<Mutex<State>>,
     ino: u64,
     end: fn(&mut HeldDirectories, u64),
 }
 
-impl Drop for AtEnd {
+impl Drop for DirectoryGuard {
     fn drop(&mut self) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         (self.end)(&mut state.held, self.ino);
@@ -94,7 +94,7 @@ impl Leases for MemFs {
         state.held.0.insert(ino, HeldDirectory { on_break, lets_pass: false });
         drop(state);
         let end = |held: &mut HeldDirectories, ino| drop(held.0.remove(&ino));
-        Ok(Some(Kept::new(AtEnd { state: self.shared(), ino, end })))
+        Ok(Some(Kept::new(DirectoryGuard { state: self.shared(), ino, end })))
     }
 
     fn let_change_pass(&self, _cx: &Cx<'_>, fid: &Fid) -> Option<Kept> {
@@ -108,6 +108,6 @@ impl Leases for MemFs {
                 held.lets_pass = false;
             }
         };
-        Some(Kept::new(AtEnd { state: self.shared(), ino, end }))
+        Some(Kept::new(DirectoryGuard { state: self.shared(), ino, end }))
     }
 }

@@ -4,7 +4,8 @@ use super::lock_timer::LockTimer;
 use super::process_info;
 use super::recovery::RecoveryStore;
 use crate::memory_shares::MemoryShares;
-use nfs::nlm::{LocalLocks, Nlm};
+use nfs::OnOff;
+use nfs::nlm::Nlm;
 use nfs::nsm::{Notifier, NsmMode};
 use nfs::v4::V4;
 use nfs::{Nfs, Store};
@@ -54,11 +55,7 @@ fn v4_limits(lease: LeaseSeconds) -> V4Limits {
 }
 
 /// The lock manager of the exports and the state of `nfs`.
-pub fn lock_manager(
-    nfs: &Arc<Nfs>,
-    outbound: &Arc<OutboundCalls>,
-    local_locks: LocalLocks,
-) -> Arc<Nlm> {
+pub fn lock_manager(nfs: &Arc<Nfs>, outbound: &Arc<OutboundCalls>, local_locks: OnOff) -> Arc<Nlm> {
     let calls = Arc::clone(outbound) as Arc<dyn Outbound>;
     let nlm = Nlm::new(Arc::clone(nfs), calls, process_info::host_name().as_bytes());
     nlm.settings.set_local_locks(local_locks);

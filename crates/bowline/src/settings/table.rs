@@ -17,9 +17,8 @@ use crate::output::error_text;
 use crate::serve::parts::ServerParts;
 use export::{Delegate, IdmapDomain};
 use gss::krb5::{Keytab, PrincipalsFile, Sealing};
-use nfs::nlm::LocalLocks;
 use nfs::nsm::NsmMode;
-use nfs::{CopyMode, NfsVersions, PreserveUnlinked, TransferSize};
+use nfs::{CopyMode, NfsVersions, OnOff, TransferSize};
 use state::{GraceSeconds, LeaseSeconds, SessionSlots};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use svc::{
@@ -207,10 +206,10 @@ settings! {
         help: "largest WRITE that is offered to new mounts",
         manual: "4K to 4M, in steps of 4K. Over UDP at most 60K.",
     }
-    local_locks: LocalLocks {
+    local_locks: OnOff {
         key: "local-locks",
         values: "on|off",
-        default: LocalLocks::On,
+        default: OnOff::On,
         default_text: None,
         apply: Some(|parts, choice, _| { parts.nlm.settings.set_local_locks(*choice); Ok(Vec::new()) }),
         help: "whether locks of clients and fcntl(2) locks of programs on this machine exclude each other",
@@ -323,10 +322,10 @@ settings! {
                  the server, which knows no copy of before, the older ones (6.1) copy again, and the newer ones (7.2) read and \
                  write the file.",
     }
-    preserve_unlinked: PreserveUnlinked {
+    preserve_unlinked: OnOff {
         key: "preserve-unlinked",
         values: "on|off",
-        default: PreserveUnlinked::Off,
+        default: OnOff::Off,
         default_text: None,
         apply: Some(|parts, choice, _| { parts.nfs.settings.set_preserve_unlinked(*choice); Ok(Vec::new()) }),
         help: "whether files that NFSv4.1 clients have open outlive their last name and a restart of the server, unless the export says otherwise",

@@ -484,9 +484,9 @@ fn an_export_says_for_itself_whether_there_are_any() {
 const RECALLABLE_STATE_REVOKED: u32 = 0x40;
 
 /// The arguments of TEST_STATEID with one stateid.
-struct Tested(Stateid4);
+struct TestStateidArgs(Stateid4);
 
-impl Encode for Tested {
+impl Encode for TestStateidArgs {
     fn encode(&self, w: &mut Writer) {
         w.u32(1);
         w.put(&self.0);
@@ -535,7 +535,7 @@ fn a_file_of_an_export_that_is_gone_holds_nobody_back() {
     };
     let renew = &Operations::new();
     assert_eq!(status(&mut reader, renew), RECALLABLE_STATE_REVOKED);
-    let test = Operations::new().with(op::TEST_STATEID, &Tested(delegation));
+    let test = Operations::new().with(op::TEST_STATEID, &TestStateidArgs(delegation));
     until(|| {
         let began = Instant::now();
         status(&mut reader, &test);

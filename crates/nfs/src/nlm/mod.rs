@@ -52,7 +52,7 @@ use waiting::Waiting;
 use waiting_v4::WaitsV4;
 
 pub use answers::Waker;
-pub use settings::{LocalLocks, LocalLocksError, NlmSettings};
+pub use settings::NlmSettings;
 pub use view::{HeldKind, HeldRow, Taken};
 
 /// The state of the program.

@@ -7,7 +7,7 @@
 use crate::support::compounds::{Session, operation, plain, putfh};
 use crate::support::dispatched::Dispatched;
 use crate::support::{at, wire};
-use bowline_nfs::PreserveUnlinked;
+use bowline_nfs::OnOff;
 use proto::layout::Bytes;
 use proto::nfs3::{self, AccessArgs, CreateArgs, CreateHow3, ReaddirplusArgs, Sattr3};
 use proto::nfs4::{
@@ -96,7 +96,7 @@ impl Served {
             Dispatched::keeping_attributes(1 << 20, Arc::new(local.unwrap()), attr_cache_ms);
         server.user = (USER, USER);
         if std::env::var_os(PRESERVES).is_some() {
-            server.nfs.settings.set_preserve_unlinked(PreserveUnlinked::On);
+            server.nfs.settings.set_preserve_unlinked(OnOff::On);
         }
         let find = |name| {
             let found = server.call(nfs3::procedure::LOOKUP, &wire(&at(&server.root, name)));

@@ -29,7 +29,7 @@ thread_local! {
     /// Bytes of several replies that share records.
     static GATHERED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
     /// A piece of a file. It keeps its length as well.
-    static READ: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+    static PIECE: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
 /// The record layer of a connection.
@@ -228,10 +228,7 @@ impl State {
     }
 
     fn send(&mut self, tcp: &TcpStream, parts: &[IoSlice<'_>], more: bool) -> io::Result<usize> {
-        if !self.flush(tcp)? {
-            return Err(ErrorKind::WouldBlock.into());
-        }
-        let mut taken = std::mem::take(&mut self.unsent_plain);
+        let mut taken = self.finish_unsent(tcp)?;
         let mut left = PartsLeft { parts, at: 0 };
         left.skip(taken);
         while !left.is_empty() {
@@ -254,12 +251,9 @@ impl State {
         offset: u64,
         len: usize,
     ) -> io::Result<usize> {
-        if !self.flush(tcp)? {
-            return Err(ErrorKind::WouldBlock.into());
-        }
-        let mut taken = std::mem::take(&mut self.unsent_plain);
+        let mut taken = self.finish_unsent(tcp)?;
         while taken < len {
-            let (got, all) = READ.with_borrow_mut(|piece| {
+            let (got, all) = PIECE.with_borrow_mut(|piece| {
                 if piece.is_empty() {
                     piece.resize(SEALED_AT_ONCE, 0);
                 }
@@ -280,6 +274,17 @@ impl State {
             taken = taken.saturating_add(got);
         }
         if taken == 0 { Err(ErrorKind::WouldBlock.into()) } else { Ok(taken) }
+    }
+
+    /// Sends what waits, and returns how many bytes of the parts that are offered now that was.
+    ///
+    /// # Errors
+    /// Would-block if the socket does not take all of it.
+    fn finish_unsent(&mut self, tcp: &TcpStream) -> io::Result<usize> {
+        match self.flush(tcp)? {
+            true => Ok(std::mem::take(&mut self.unsent_plain)),
+            false => Err(ErrorKind::WouldBlock.into()),
+        }
     }
 
     /// Seals a piece and sends its records, or keeps what the socket does not take; whether it took all.

@@ -262,7 +262,7 @@ impl OpenFiles {
         match self.unlinked.dir_for(backend, file.0) {
             None => Claim::NoDirectory,
             Some((dir, queue)) => match self.unlinked.claim_new(file, &dir, &queue) {
-                true => Claim::Claimed(Claimed { files: self, file, dir }),
+                true => Claim::Claimed(ClaimedFile { files: self, file, dir }),
                 false => Claim::Busy,
             },
         }
@@ -357,7 +357,7 @@ impl OpenFiles {
     /// Removes a file from its directory, unless it is kept or claimed.
     fn discard(&self, file: &FileId) {
         let Some(dir) = self.unlinked.claim(file) else { return };
-        let claimed = Claimed { files: self, file: *file, dir };
+        let claimed = ClaimedFile { files: self, file: *file, dir };
         if self.is_kept(file) {
             return;
         }
@@ -396,7 +396,7 @@ impl OpenFiles {
 /// The result of claiming a file that is about to lose a name.
 pub enum Claim<'f> {
     /// It is claimed.
-    Claimed(Claimed<'f>),
+    Claimed(ClaimedFile<'f>),
     /// Another thread has it.
     Busy,
     /// Its file system has no directory for it.
@@ -404,13 +404,13 @@ pub enum Claim<'f> {
 }
 
 /// A file that this thread may add to its directory or remove from there, as the server.
-pub struct Claimed<'f> {
+pub struct ClaimedFile<'f> {
     files: &'f OpenFiles,
     file: FileId,
     dir: Arc<UnlinkedDir>,
 }
 
-impl Claimed<'_> {
+impl ClaimedFile<'_> {
     /// The directory.
     pub fn dir(&self) -> &UnlinkedDir {
         &self.dir
@@ -443,7 +443,7 @@ impl Claimed<'_> {
     }
 }
 
-impl Drop for Claimed<'_> {
+impl Drop for ClaimedFile<'_> {
     fn drop(&mut self) {
         self.files.unlinked.end_claim(&self.file);
     }

@@ -10,7 +10,7 @@
 //! be possible on a full disk, and the file lasts as long as the server. The same holds for a file that a local program
 //! removes, or that was renamed by one to a name that another file had a moment before.
 
-use crate::cache::unlinked_files::{Claim, Claimed};
+use crate::cache::unlinked_files::{Claim, ClaimedFile};
 use crate::errno;
 use crate::fs::LocalFs;
 use crate::medium::Medium;
@@ -198,9 +198,9 @@ impl LocalFs {
 }
 
 /// A kept file that has a name in the directory, from before it loses another until it is known whether that was the last.
-pub struct Preserved<'d> {
+pub struct PreservedFile<'d> {
     local: &'d LocalFs,
-    claimed: Claimed<'d>,
+    claimed: ClaimedFile<'d>,
 }
 
 /// Whether the object of a name that is about to be removed may be one to be preserved. Costs one load if there is no
@@ -218,7 +218,7 @@ pub fn may_preserve(dir_change: &DirChange<'_>, victim: Option<&Victim>) -> bool
 pub fn preserve<'d>(
     dir_change: &DirChange<'d>,
     victim: Option<&Victim>,
-) -> Result<Option<Preserved<'d>>> {
+) -> Result<Option<PreservedFile<'d>>> {
     let files = &dir_change.local.files;
     match victim {
         Some(victim) if files.unlinked.has_dirs() && files.may_be_kept(&victim.fid) => {
@@ -229,7 +229,10 @@ pub fn preserve<'d>(
 }
 
 #[cold]
-fn preserve_kept<'d>(dir_change: &DirChange<'d>, victim: &Victim) -> Result<Option<Preserved<'d>>> {
+fn preserve_kept<'d>(
+    dir_change: &DirChange<'d>,
+    victim: &Victim,
+) -> Result<Option<PreservedFile<'d>>> {
     let DirChange { local, cx, .. } = *dir_change;
     let Ok(stat) = sys::stat::basic_of_fd(victim.path()) else { return Ok(None) };
     let file = (stat.dev, victim.fid);
@@ -255,11 +258,11 @@ fn preserve_kept<'d>(dir_change: &DirChange<'d>, victim: &Victim) -> Result<Opti
     if local.medium == Medium::Other && local.has_to_sync(cx) {
         local.synced(sys::io::sync(claimed.dir().as_fd()))?;
     }
-    Ok(Some(Preserved { local, claimed }))
+    Ok(Some(PreservedFile { local, claimed }))
 }
 
 /// Claims a file, unless its file system has no directory.
-fn claim<'d>(local: &'d LocalFs, file: (u64, Fid)) -> Result<Option<Claimed<'d>>> {
+fn claim<'d>(local: &'d LocalFs, file: (u64, Fid)) -> Result<Option<ClaimedFile<'d>>> {
     for _ in 0..CLAIM_TRIES {
         match local.files.claim_unlinked(local.backend, file) {
             Claim::Claimed(claimed) => return Ok(Some(claimed)),
@@ -270,7 +273,7 @@ fn claim<'d>(local: &'d LocalFs, file: (u64, Fid)) -> Result<Option<Claimed<'d>>
     Err(Status::Jukebox)
 }
 
-impl Preserved<'_> {
+impl PreservedFile<'_> {
     /// Ends it, after the name was removed or could not be: a file that has another name needs none here, and is removed
     /// from the directory. The links that are the server's own, of those that the file has now.
     pub fn settle(self, victim: &Victim) -> u32 {
@@ -288,8 +291,8 @@ impl Preserved<'_> {
     }
 }
 
-/// [`Preserved::settle`] of what may be.
-pub fn settle(preserved: Option<Preserved<'_>>, victim: Option<&Victim>) -> u32 {
+/// [`PreservedFile::settle`] of what may be.
+pub fn settle(preserved: Option<PreservedFile<'_>>, victim: Option<&Victim>) -> u32 {
     match (preserved, victim) {
         (Some(preserved), Some(victim)) => preserved.settle(victim),
         (_, _) => 0,

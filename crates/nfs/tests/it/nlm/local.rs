@@ -1,7 +1,7 @@
 //! Clients and programs of this machine exclude each other, over a directory.
 
 use super::rig::{A, B, Rig};
-use bowline_nfs::nlm::LocalLocks;
+use bowline_nfs::OnOff;
 use proto::nlm::Status;
 use std::fs::File;
 use std::io::Write;
@@ -118,7 +118,7 @@ fn a_locked_file_stays_locked_after_its_last_name_is_removed() {
 fn without_local_locks_only_the_table_decides() {
     let Some(local) = local() else { return };
     let (rig, handle, program) = (&local.rig, local.rig.handle("file"), local.program());
-    rig.nlm().settings.set_local_locks(LocalLocks::Off);
+    rig.nlm().settings.set_local_locks(OnOff::Off);
     ofd_lock::set(program.as_fd(), ALL, LockType::Write).unwrap();
     assert_eq!(rig.lock(A, true, A.lock(&handle, 0, 0)), Status::Granted);
     assert_eq!(rig.lock(B, true, B.lock(&handle, 0, 0)), Status::Denied);
