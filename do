@@ -120,9 +120,10 @@ static() {
   # without the parts of aws-lc that make 1.2 MB of it (.cargo/config.toml): TLS takes more time here where the processor has AVX-512
   export AWS_LC_SYS_SMALL=1
   # addresses that are corrected at the start in the short form, which takes a tenth of the room; exports, of which most is read at
-  # the start, compiled to be small
+  # the start, and state, which READ and WRITE only look at, compiled to be small
   static_flags='-C target-feature=+crt-static -C link-arg=-Wl,-z,pack-relative-relocs'$fold released --target "$target" \
-    --config 'profile.release.package.bowline-export.opt-level="s"'
+    --config 'profile.release.package.bowline-export.opt-level="s"' \
+    --config 'profile.release.package.bowline-state.opt-level="s"'
   split "$root/target/package/$target/release/bowline" "$root/target/dist/static"
   local bytes
   bytes=$(stat -c %s target/dist/static/bowline)
